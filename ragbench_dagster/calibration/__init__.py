@@ -1,0 +1,1 @@
+"""The judge is checked against people: agreement, drift, correction."""

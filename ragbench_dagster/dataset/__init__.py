@@ -1,0 +1,1 @@
+"""Requests to releases: deduplication, the window, labels, frozen releases."""

@@ -1,0 +1,1 @@
+"""Systems answer, retrieval is scored, judges grade; the ledger keeps every verdict."""

@@ -1,0 +1,1 @@
+"""The only folder that imports dagster: assets, checks, jobs, schedules, sensors, resources, partitions."""

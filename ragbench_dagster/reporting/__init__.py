@@ -1,0 +1,1 @@
+"""Verdicts to decisions: summary, gate, leaderboard, report, tracking."""

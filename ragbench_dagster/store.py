@@ -1,0 +1,236 @@
+"""Where every stage's files live, and how they are written: whole or not at all.
+
+    store/traffic/DAY/            sampled.parquet, scrubbed.parquet, quarantine.parquet, facts.json
+    store/releases/ID/            examples.parquet, forms.parquet, manifest.json
+    store/nights/DAY/             manifest.json, calibration.json, scores.parquet, summary.parquet,
+                                  summary.json, leaderboard.json, gate.json, report.html
+    store/nights/DAY/SYSTEM/      responses.parquet, timings.parquet, retrieval.parquet, verdicts.parquet
+    store/cache/                  may be deleted at any time
+    store/ledger.db               all verdicts (SQLite, or settings.ledger)
+
+Same content, same bytes: Parquet is written with fixed options, JSON with sorted keys; a file whose bytes
+would not change is left alone. What the files mean belongs to the stages.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import hmac
+import json
+import math
+import os
+import secrets
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.settings import Settings, load_settings
+
+
+def dumps(value: Any) -> str:
+    """Strict JSON with sorted keys; NaN and infinities become null (unknown is not zero)."""
+    return json.dumps(
+        finite(value), ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False, default=str
+    )
+
+
+def finite(value: Any) -> Any:
+    """`value` with every non-finite float as None and numpy scalars as Python's."""
+    if isinstance(value, dict):
+        return {str(k): finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(v) for v in value]
+    if hasattr(value, "item") and not isinstance(value, str | bytes):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def digest(*parts: Any, size: int = 16) -> str:
+    """Hex content hash of `parts` (text, bytes or JSON values); `size` bytes."""
+    total = hashlib.sha256()
+    for part in parts:
+        blob = (
+            part
+            if isinstance(part, bytes)
+            else (part if isinstance(part, str) else dumps(part)).encode("utf-8", "surrogatepass")
+        )
+        total.update(len(blob).to_bytes(8, "big"))
+        total.update(blob)
+    return total.hexdigest()[: 2 * size]
+
+
+def _explain(fault: OSError, path: Path) -> UserError:
+    what = {
+        errno.ENOSPC: "no space left on the disk; free some and run again",
+        errno.EROFS: "the file system is read-only; make it writable",
+        errno.EACCES: "permission denied; make it writable for this user",
+        errno.EDQUOT: "the disk quota is used up; free some and run again",
+    }.get(fault.errno or 0, f"{fault.strerror or fault}")
+    return UserError(f"{path}: cannot be written: {what}")
+
+
+def write_atomic(path: Path, fill: Callable[[Path], Any]) -> bool:
+    """Have `fill` write a temporary file beside `path`, then put it in place in one step.
+
+    Returns:
+        False when the file already held exactly these bytes; it is then not touched.
+
+    Raises:
+        UserError: full disk, read-only store; the old file is as it was.
+    """
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
+        temporary = Path(name)
+        os.close(handle)
+        fill(temporary)
+        if path.exists() and path.stat().st_size == temporary.stat().st_size and same_bytes(path, temporary):
+            return False
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)
+        temporary.replace(path)
+        temporary = None
+        return True
+    except OSError as fault:
+        raise _explain(fault, path) from fault
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def same_bytes(one: Path, other: Path) -> bool:
+    return one.read_bytes() == other.read_bytes()
+
+
+def write_text(path: Path, text: str) -> bool:
+    data = text.encode("utf-8", "replace")
+    return write_atomic(path, lambda p: p.write_bytes(data))
+
+
+def write_json(path: Path, value: Any) -> bool:
+    return write_text(path, dumps(value) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """The value in a JSON file of the store, or None where there is no file."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as fault:
+        raise UserError(
+            f"{path}: cannot be read ({fault.__class__.__name__}); delete it and run again"
+        ) from fault
+
+
+def write_table(path: Path, table: pa.Table, metadata: dict[str, str] | None = None) -> bool:
+    """Write Parquet with fixed options, so that equal tables give equal bytes."""
+    if metadata:
+        table = table.replace_schema_metadata(dict(sorted(metadata.items())))
+    return write_atomic(
+        path,
+        lambda p: pq.write_table(table, p, compression="zstd", compression_level=3, write_statistics=True),
+    )
+
+
+def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """The Parquet file at `path`.
+
+    Raises:
+        UserError: missing or damaged; the line says what to do.
+    """
+    try:
+        return pq.read_table(path, columns=columns)
+    except FileNotFoundError as fault:
+        raise UserError(f"{path}: no such file; run the stage that writes it") from fault
+    except (OSError, pa.ArrowInvalid) as fault:
+        raise UserError(f"{path}: damaged Parquet; delete it and run again") from fault
+
+
+def rows_table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Rows (dicts; missing keys are null) as a table of exactly `schema`."""
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A folder with `ragbench.yaml` and the inputs; outputs go to `store/`."""
+
+    root: Path
+    settings: Settings
+
+    @classmethod
+    def open(cls, root: str | Path, settings: Settings | None = None) -> Workspace:
+        """The workspace at `root`.
+
+        Raises:
+            UserError: no such folder, or a wrong `ragbench.yaml`.
+        """
+        root = Path(root).expanduser().resolve()
+        if not root.is_dir():
+            raise UserError(f"{root}: no such workspace; make one with: ragbench init {root.name}")
+        return cls(root, settings or load_settings(root / "ragbench.yaml"))
+
+    @property
+    def store(self) -> Path:
+        return self.root / "store"
+
+    @property
+    def dagster_home(self) -> Path:
+        return self.root / ".dagster"
+
+    def traffic(self, day: str) -> Path:
+        return self.store / "traffic" / day
+
+    def release(self, release_id: str) -> Path:
+        return self.store / "releases" / release_id
+
+    def night(self, day: str, system: str | None = None) -> Path:
+        folder = self.store / "nights" / day
+        return folder / system if system else folder
+
+    @property
+    def corpus(self) -> Path:
+        return self.root / "corpus.jsonl"
+
+    @property
+    def labels(self) -> Path:
+        return self.root / "labels.jsonl"
+
+    @property
+    def calibration(self) -> Path:
+        return self.root / self.settings.calibration.source
+
+    @cached_property
+    def secret(self) -> bytes:
+        """The secret of the keyed hashes, made on first use (`.key`, mode 600)."""
+        path = self.root / ".key"
+        try:
+            return bytes.fromhex(path.read_text("ascii").strip())
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError) as fault:
+            raise UserError(f"{path}: unreadable key; restore it, or delete it and the store") from fault
+        fresh = secrets.token_bytes(32)
+        write_text(path, fresh.hex() + "\n")
+        try:
+            path.chmod(0o600)
+        except OSError as fault:
+            raise _explain(fault, path) from fault
+        return fresh
+
+    def keyed(self, value: str) -> str:
+        """Keyed hash of an identifier: stable here, meaningless elsewhere."""
+        return hmac.new(self.secret, value.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:32]

@@ -1,0 +1,1 @@
+"""Logs in: readers, validation, sampling, scrubbing. Nothing here knows of examples or releases."""

@@ -1,0 +1,21 @@
+"""Shared fixtures. Data for tests is read from RAGBENCH_SHARED, else `../shared` beside the repository."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+def shared_folder() -> Path | None:
+    """The folder of test data, or None where it cannot be had."""
+    named = os.environ.get("RAGBENCH_SHARED")
+    path = Path(named) if named else Path(__file__).resolve().parents[2] / "shared"
+    return path if (path / "data").is_dir() else None
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    path = shared_folder()
+    if path is None:
+        pytest.skip("no test data: set RAGBENCH_SHARED to the folder that holds data/ and cases/")
+    return path
