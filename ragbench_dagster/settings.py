@@ -294,7 +294,7 @@ class Settings(Model):
             base, at, k = metric.partition("@")
             if at and base in METRICS_RETRIEVAL and k.isdigit() and int(k) > 0:
                 continue
-            if not at and base in METRICS_JUDGED or metric in own:
+            if (not at and base in METRICS_JUDGED) or metric in own:
                 continue
             hint = f", k is explicit: {base}@5" if base in METRICS_RETRIEVAL else _near(base, METRICS_JUDGED)
             raise ValueError(f"metrics: {metric!r} is no metric{hint}")

@@ -5,6 +5,7 @@
     store/nights/DAY/             manifest.json, calibration.json, scores.parquet, summary.parquet,
                                   summary.json, leaderboard.json, gate.json, report.html
     store/nights/DAY/SYSTEM/      responses.parquet, timings.parquet, retrieval.parquet, verdicts.parquet
+    store/nights-sample-N/DAY/    the same for `run --sample N`
     store/cache/                  may be deleted at any time
     store/ledger.db               all verdicts (SQLite, or settings.ledger)
 
@@ -14,6 +15,7 @@ would not change is left alone. What the files mean belongs to the stages.
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import hashlib
 import hmac
@@ -170,6 +172,7 @@ class Workspace:
 
     root: Path
     settings: Settings
+    sample: int = 0  # > 0: nights judge this many examples and live in a folder of their own
 
     @classmethod
     def open(cls, root: str | Path, settings: Settings | None = None) -> Workspace:
@@ -182,6 +185,10 @@ class Workspace:
         if not root.is_dir():
             raise UserError(f"{root}: no such workspace; make one with: ragbench init {root.name}")
         return cls(root, settings or load_settings(root / "ragbench.yaml"))
+
+    def sampled(self, n: int) -> Workspace:
+        """The same workspace, whose nights judge a fixed sample of `n` examples (0: all)."""
+        return dataclasses.replace(self, sample=n)
 
     @property
     def store(self) -> Path:
@@ -198,7 +205,8 @@ class Workspace:
         return self.store / "releases" / release_id
 
     def night(self, day: str, system: str | None = None) -> Path:
-        folder = self.store / "nights" / day
+        nights = f"nights-sample-{self.sample}" if self.sample else "nights"
+        folder = self.store / nights / day
         return folder / system if system else folder
 
     @property

@@ -1,0 +1,106 @@
+"""What all asset bodies share: the workspace under the lock, capped metadata, errors without text.
+
+Dagster keeps metadata and error messages for ever, so neither may hold the text of a question or an
+answer, nor grow with the data.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+from ragbench_dagster.errors import Interrupted, UserError
+from ragbench_dagster.orchestration.resources import WorkspaceResource, store_lock
+
+MAX_ROWS = 20
+MAX_BYTES = 4_000
+OWNERS = ["team:ragbench"]
+
+
+def guarded(body: Callable[..., Any]) -> Callable[..., Any]:
+    """Run an asset body under the store's lock; an unexpected error loses its message, not its place.
+
+    An exception's message may quote what it choked on (`KeyError: 'my name is ...'`), and the event log keeps it.
+    """
+
+    @functools.wraps(body)
+    def run(context: Any, workspace: WorkspaceResource) -> Any:
+        ws = workspace.open()
+        with store_lock(ws.root):
+            try:
+                return body(context, workspace)
+            except (UserError, Interrupted, dg.Failure):
+                raise
+            except Exception as fault:
+                frame = traceback.extract_tb(fault.__traceback__)[-1]
+                place = f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno} in {frame.name}"
+                raise RuntimeError(
+                    f"{type(fault).__name__} at {place} (message withheld: it may quote user text)"
+                ) from None
+
+    return run
+
+
+def columns(schema: pa.Schema) -> dg.TableSchema:
+    """An Arrow schema as Dagster's column schema."""
+    return dg.TableSchema(columns=[dg.TableColumn(name=f.name, type=str(f.type)) for f in schema])
+
+
+def metadata(**values: Any) -> dict[str, Any]:
+    """Plain, finite metadata: numpy scalars become Python's, unknown values are left out.
+
+    numpy scalars fail a run at serialisation, a NaN froze the run page.
+    """
+    clean: dict[str, Any] = {}
+    for name, value in values.items():
+        if hasattr(value, "item") and not isinstance(value, str):
+            value = value.item()
+        if value is None or (isinstance(value, float) and not math.isfinite(value)):
+            continue
+        if isinstance(value, str):
+            value = value[:MAX_BYTES]
+        clean[name] = value
+    return clean
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> dg.MarkdownMetadataValue:
+    """A small Markdown table: at most 20 rows and 4 kB; cells are escaped."""
+
+    def cell(value: Any) -> str:
+        if value is None:
+            return "–"
+        text = f"{value:.3f}" if isinstance(value, float) else str(value)
+        text = "".join(c if c.isprintable() else " " for c in text)[:80]
+        for mark in "\\`*_{}[]<>|#!&":
+            text = (
+                text.replace(mark, "\\" + mark)
+                if mark not in "<>&"
+                else text.replace(mark, {"<": "&lt;", ">": "&gt;", "&": "&amp;"}[mark])
+            )
+        return text
+
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    size = sum(map(len, lines))
+    for done, row in enumerate(rows):
+        line = "| " + " | ".join(map(cell, row)) + " |"
+        size += len(line.encode()) + 1
+        if done == MAX_ROWS or size > MAX_BYTES - 60:
+            lines.append(f"\n{len(rows) - done} more rows are in the store.")
+            break
+        lines.append(line)
+    return dg.MetadataValue.md("\n".join(lines))
+
+
+def per_day(context: Any, facts: dict[str, dict[str, Any]]) -> dg.MaterializeResult | None:
+    """Metadata of one day, or of each day of a range run."""
+    if len(facts) == 1:
+        return dg.MaterializeResult(metadata=next(iter(facts.values())))
+    for day, values in facts.items():
+        context.add_asset_metadata(values, partition_key=day)
+    return None

@@ -1,0 +1,163 @@
+"""`ragbench run`: catch up every missing day, then the night; the same assets and instance as the UI.
+
+Which days are missing is asked of the store, never of Dagster: deleting a run deletes its materializations,
+and a moved start or a restored store would fool it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import dagster as dg
+from dagster import AssetCheckEvaluation, DagsterInstance
+
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.orchestration.build import build_definitions
+from ragbench_dagster.orchestration.checks import CHECKS, evaluate
+from ragbench_dagster.orchestration.execute import RunOutcome, run_job
+from ragbench_dagster.orchestration.instance import open_instance
+from ragbench_dagster.orchestration.jobs import INGEST
+from ragbench_dagster.orchestration.partitions import first_day, ranges, today
+from ragbench_dagster.orchestration.resources import WorkspaceResource, show_progress_with, store_lock
+from ragbench_dagster.store import Workspace
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass
+class NightOutcome:
+    """What one `ragbench run` did."""
+
+    day: str
+    caught_up: list[tuple[str, str]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    calls_judge: int = 0
+    calls_system: int = 0
+    blocked: list[str] = field(default_factory=list)  # failed blocking checks, one line each
+    run_id: str = ""
+
+
+def choose_day(ws: Workspace, asked: str | None) -> tuple[str, list[str]]:
+    """The night's day and warnings: `asked`, else the last day in the logs before today (UTC).
+
+    Raises:
+        UserError: no logs, only future days, a day that is not over, or one before the start.
+    """
+    from ragbench_dagster.traffic.scan import scan_logs
+
+    index = scan_logs(ws)
+    past = [d for d in index.days if d < today()]
+    if not index.days:
+        raise UserError(
+            f"{ws.settings.traffic.source}: no log lines found; put *.jsonl, *.jsonl.gz, *.parquet or *.csv there"
+        )
+    if not past:
+        raise UserError(
+            f"every log line lies on or after today ({today()} UTC by this machine's clock); check the clock"
+        )
+    if asked is None:
+        return past[-1], []
+    if asked >= today():
+        raise UserError(
+            f"--date {asked}: the day is not over (today is {today()} UTC by this machine's clock)"
+        )
+    start = first_day(ws, index)
+    if asked < start:
+        raise UserError(f"--date {asked}: before the first day {start}; move traffic.start in ragbench.yaml")
+    return asked, [] if asked in past else [f"{asked}: no log lines; the current release serves"]
+
+
+def run_night(
+    ws: Workspace,
+    day: str,
+    *,
+    system: str | None = None,
+    progress: Progress | None = None,
+    max_usd: float | None = None,
+) -> NightOutcome:
+    """Catch up, then materialise everything for `day`.
+
+    Raises:
+        UserError: any fault of the input, the settings, the judge's provider or the machine.
+        Interrupted: SIGINT or SIGTERM; everything finished is kept.
+    """
+    outcome = NightOutcome(day)
+    show_progress_with(progress)
+    tell = progress or (lambda *_: None)
+    with store_lock(ws.root, lambda: tell("waiting for another run in this workspace", 0, 0)):
+        instance = open_instance(ws)
+        resource = WorkspaceResource(
+            root=str(ws.root), sample=ws.sample, max_usd=-1.0 if max_usd is None else max_usd
+        )
+        defs = build_definitions({"workspace": resource})
+        _catch_up(ws, defs, instance, outcome, tell)
+        chosen = _branch(defs, system) if system else None
+        done = run_job(defs, instance, "nightly", (day, day), assets=chosen, on_step=tell)
+        outcome.run_id, outcome.blocked = done.run_id, done.failed_blocking
+        _count(done, outcome)
+        if not done.success and not done.failed_blocking:
+            raise RuntimeError(f"run {done.run_id[:8]} failed: {done.fault}")
+    return outcome
+
+
+def _catch_up(
+    ws: Workspace, defs: dg.Definitions, instance: DagsterInstance, outcome: NightOutcome, tell: Progress
+) -> None:
+    """One range run per gap, without checks; then each day's checks are reported as results of their own."""
+    from ragbench_dagster.traffic.scan import scan_logs, stale_days
+
+    missing = [d for d in stale_days(ws, scan_logs(ws), outcome.day) if d != outcome.day]
+    for first, last in ranges(missing):
+        done = run_job(defs, instance, "catch_up", (first, last), on_step=tell)
+        if not done.success:
+            raise RuntimeError(f"run {done.run_id[:8]} failed: {done.fault}")
+        outcome.caught_up.append((first, last))
+        _report_checks(ws, instance, [d for d in missing if first <= d <= last], outcome)
+
+
+def _report_checks(ws: Workspace, instance: DagsterInstance, days: list[str], outcome: NightOutcome) -> None:
+    for day in days:
+        for asset in INGEST:
+            for check, blocking in CHECKS[asset]:
+                result = evaluate(ws, day, check, blocking)
+                if blocking and not result.passed:
+                    outcome.blocked.append(f"{day}: {asset}: {check.__name__}: {result.description}")
+                instance.report_runless_asset_event(
+                    AssetCheckEvaluation(
+                        asset_key=dg.AssetKey(asset),
+                        check_name=check.__name__,
+                        passed=result.passed,
+                        metadata=result.metadata,
+                        severity=result.severity,
+                        description=result.description,
+                        blocking=blocking,
+                        partition=day,
+                    )
+                )
+
+
+def _branch(defs: dg.Definitions, system: str) -> frozenset[dg.AssetKey]:
+    """All assets but the branches of other systems.
+
+    Raises:
+        UserError: no such system.
+    """
+    graph = defs.resolve_asset_graph()
+    keys = graph.get_all_asset_keys()
+    branches = {key.path[0] for key in keys if len(key.path) == 2}
+    if system not in branches:
+        raise UserError(f"--system {system}: no such system; known: {', '.join(sorted(branches)) or 'none'}")
+    return frozenset(key for key in keys if len(key.path) == 1 or key.path[0] == system)
+
+
+def _count(done: RunOutcome, outcome: NightOutcome) -> None:
+    for asset, values in done.materialized.items():
+        calls: Any = values.get("calls") or 0
+        if asset.endswith("/responses"):
+            outcome.calls_system += int(calls)
+        else:
+            outcome.calls_judge += int(calls)
+        if values.get("unavailable"):
+            outcome.warnings.append(str(values["unavailable"]))

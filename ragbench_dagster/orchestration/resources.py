@@ -1,0 +1,103 @@
+"""What asset bodies are given: the workspace and a way to tell progress.
+
+The workspace is opened inside the run, so that a change of `ragbench.yaml` is seen without a restart
+(systems are branches of the graph and need one).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.store import Workspace
+
+Progress = Callable[[str, int, int], None]
+
+_terminal: Progress | None = None  # set by the command line for its own process
+_held: dict[str, int] = {}
+_guard = threading.RLock()
+
+
+def show_progress_with(progress: Progress | None) -> None:
+    """Send progress of runs in this process to `progress` instead of the event log."""
+    global _terminal
+    _terminal = progress
+
+
+class WorkspaceResource(dg.ConfigurableResource):
+    """Opens the workspace at `root`; `sample` > 0 judges a fixed, stratified sample."""
+
+    root: str
+    sample: int = 0
+    max_usd: float = -1.0  # below 0: judge.budget_usd holds
+
+    def open(self) -> Workspace:
+        ws = Workspace.open(self.root)
+        if self.max_usd >= 0:
+            judge = ws.settings.judge.model_copy(update={"budget_usd": self.max_usd})
+            ws = Workspace(ws.root, ws.settings.model_copy(update={"judge": judge}))
+        return ws.sampled(self.sample)
+
+
+def reporter(context: Any) -> Progress:
+    """Progress for a person (a bar) or for Dagster (one event every five seconds, never one per item)."""
+    last = [0.0]
+
+    def tell(label: str, done: int, total: int) -> None:
+        if _terminal is not None:
+            _terminal(label, done, total)
+            return
+        now = time.monotonic()
+        if now - last[0] >= 5:
+            last[0] = now
+            context.log.info(f"{label}: {done:,} of {total:,}")
+
+    return tell
+
+
+@contextmanager
+def store_lock(root: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
+    """One writer at a time in a workspace's store, across processes; re-entrant within one.
+
+    `waiting` is called once when another process holds the lock.
+    """
+    name = str(root)
+    with _guard:
+        if _held.get(name):
+            _held[name] += 1
+            handle = None
+        else:
+            handle = _lock_file(root, waiting)
+            _held[name] = 1
+    try:
+        yield
+    finally:
+        with _guard:
+            _held[name] -= 1
+        if handle is not None:
+            os.close(handle)
+
+
+def _lock_file(root: Path, waiting: Callable[[], None] | None) -> int:
+    path = root / "store" / ".lock"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as fault:
+        raise UserError(f"{path.parent}: cannot be written ({fault.strerror}); make it writable") from fault
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        if waiting:
+            waiting()
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    return handle

@@ -1,0 +1,122 @@
+"""Is personal data gone? An independent check of what was written, and the scrubber's measured quality.
+
+How spans are found belongs to `scrubbing`; this module asks and remembers the answers in the store, so that
+the release and the gate read facts instead of trusting that an upstream check ran.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.store import Workspace, read_json, read_table, write_json
+from ragbench_dagster.traffic.scrubbing import build_scrubber, residual, scrub_floor, scrub_quality
+
+WINDOW_DAYS_READ = 6  # the window may end this many days before the night
+TEXT_COLUMNS = ("query", "response", "category", "model")
+
+
+def texts_of(table: Any) -> list[str]:
+    """Every text of a scrubbed table: questions, histories, answers, passages and names."""
+    found: list[str] = []
+    for name in TEXT_COLUMNS:
+        found += [t for t in table[name].to_pylist() if t]
+    for turns in table["history"].to_pylist():
+        found += turns or []
+    for nodes in table["source_nodes"].to_pylist():
+        for node in nodes or []:
+            found += [t for t in (node["node_id"], node["text"]) if t]
+    return list(dict.fromkeys(found))
+
+
+def verify_days(
+    ws: Workspace, days: list[str], progress: Callable[[str, int, int], None] | None = None
+) -> dict[str, dict[str, int]]:
+    """Look for personal data in what was written; DAY -> {entity: texts}. Writes `privacy.json` of each day."""
+    found: dict[str, dict[str, int]] = {}
+    allow = ws.settings.scrub.allow
+    for done, day in enumerate(days):
+        table = read_table(ws.traffic(day) / "scrubbed.parquet")
+        counts = residual(texts_of(table), allow=allow)
+        found[day] = counts
+        write_json(ws.traffic(day) / "privacy.json", {"left_over": counts, "rows": table.num_rows})
+        if progress:
+            progress("verify", done + 1, len(days))
+    return found
+
+
+def require_clean(ws: Workspace, day: str) -> None:
+    """Refuse to go on where personal data was found, or scrubbing fell below its floor.
+
+    Raises:
+        UserError: names the day or the entity type.
+    """
+    last = date.fromisoformat(day)
+    for ago in range(ws.settings.dataset.window_days + WINDOW_DAYS_READ):
+        past = (last - timedelta(days=ago)).isoformat()
+        facts = read_json(ws.traffic(past) / "privacy.json")
+        if facts and facts["left_over"]:
+            kinds = ", ".join(f"{n} x {kind}" for kind, n in sorted(facts["left_over"].items()))
+            raise UserError(
+                f"{past}: personal data left after scrubbing ({kinds}); add a scrub.recognizers entry and run again"
+            )
+    quality = read_json(quality_path(ws, day))
+    for line in (quality or {}).get("below_floor", []):
+        raise UserError(
+            f"scrub.floor: {line}; the release is held until scrubbing is better or the floor is changed"
+        )
+
+
+def quality_path(ws: Workspace, day: str) -> Path:
+    return ws.night(day) / "scrub_quality.json"
+
+
+def measure_scrubbing(ws: Workspace, day: str) -> dict[str, Any]:
+    """Precision, recall and F1 per entity on `scrub_labels.jsonl`; kept in the night's folder.
+
+    Returns:
+        {"rows": labelled rows, "all": {...}, "types": {ENTITY: {...}}, "below_floor": [line]}
+    """
+    scrubber = build_scrubber(ws.settings.scrub)
+    rows = _labelled(ws.root / "scrub_labels.jsonl")
+    found: dict[str, Any] = {
+        "rows": len(rows),
+        "all": {},
+        "types": {},
+        **(scrub_quality(scrubber, rows) if rows else {}),
+    }
+    found["below_floor"] = scrub_floor(found, ws.settings.scrub) if rows else _unmeasured(ws)
+    write_json(quality_path(ws, day), found)
+    return found
+
+
+def _unmeasured(ws: Workspace) -> list[str]:
+    if not ws.settings.scrub.floor:
+        return []
+    return ["a floor is set but scrub_labels.jsonl has no rows to measure it on"]
+
+
+def _labelled(path: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return rows
+    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            text, spans = row["text"], row["spans"]
+            if any(not 0 <= s["start"] < s["end"] <= len(text) or not s["type"] for s in spans):
+                raise ValueError("span outside the text")
+        except (ValueError, KeyError, TypeError) as fault:
+            raise UserError(
+                f"{path.name}: line {number}: not a labelled text ({type(fault).__name__}); correct the line"
+            ) from fault
+        rows.append(row)
+    return rows
