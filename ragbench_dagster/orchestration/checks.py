@@ -121,11 +121,7 @@ def judge_agreement(ws: Workspace, day: str) -> Finding:
 
     rows = agreement_rows(read_json(ws.night(day) / "calibration.json") or {})
     least = ws.settings.calibration.min_kappa
-    low = [
-        f"{r[0]}: {'unknown' if r[2] is None else f'{r[2]:.2f}'}"
-        for r in rows
-        if r[2] is None or r[2] < least
-    ]
+    low = [f"{r[0]}: {'unknown' if r[2] is None else f'{r[2]:.2f}'}" for r in rows if r[2] is None or r[2] < least]
     return (
         bool(rows) and not low,
         "; ".join(low) or f"{len(rows)} evaluators at {least} or more",
@@ -152,9 +148,7 @@ def latency_budget(ws: Workspace, day: str) -> Finding:
     """Latency percentiles stay within the thresholds that name one."""
     gate = read_json(ws.night(day) / "gate.json") or {}
     late = [
-        r
-        for r in gate.get("rows", [])
-        if str(r.get("metric", "")).startswith("latency") and r.get("verdict") == "fail"
+        r for r in gate.get("rows", []) if str(r.get("metric", "")).startswith("latency") and r.get("verdict") == "fail"
     ]
     return (
         not late,
@@ -184,9 +178,7 @@ CHECKS: dict[str, list[tuple[Callable[[Workspace, str], Finding], bool]]] = {
 
 def asset_checks(days: dg.DailyPartitionsDefinition) -> list[dg.AssetChecksDefinition]:
     """All checks, partitioned by `days`."""
-    return [
-        _define(days, asset, check, blocking) for asset, found in CHECKS.items() for check, blocking in found
-    ]
+    return [_define(days, asset, check, blocking) for asset, found in CHECKS.items() for check, blocking in found]
 
 
 def _define(

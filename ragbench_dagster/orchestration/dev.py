@@ -35,9 +35,7 @@ def bind(port: int) -> socket.socket:
         sock.listen(128)
     except OSError as fault:
         sock.close()
-        raise UserError(
-            f"port {port} cannot be used ({fault.strerror}); choose another with --port"
-        ) from fault
+        raise UserError(f"port {port} cannot be used ({fault.strerror}); choose another with --port") from fault
     return sock
 
 
@@ -93,9 +91,7 @@ def _serve(ws: Workspace, sock: socket.socket, port: int) -> None:
                 instance, WorkspaceFileTarget([str(file)]), version="", read_only=False
             ) as context:
                 app = Guard(create_app_from_workspace_process_context(context, "", 2000), port)
-                print(
-                    f"Ragbench is on http://127.0.0.1:{port} (stop with ctrl-C)", file=sys.stderr, flush=True
-                )
+                print(f"Ragbench is on http://127.0.0.1:{port} (stop with ctrl-C)", file=sys.stderr, flush=True)
                 config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
                 uvicorn.Server(config).run(sockets=[sock])
         finally:

@@ -42,9 +42,7 @@ class RunOutcome:
 
 
 def _origin() -> RemoteRepositoryOrigin:
-    target = LoadableTargetOrigin(
-        executable_path=sys.executable, module_name=MODULE, working_directory=os.getcwd()
-    )
+    target = LoadableTargetOrigin(executable_path=sys.executable, module_name=MODULE, working_directory=os.getcwd())
     return RemoteRepositoryOrigin(ManagedGrpcPythonEnvCodeLocationOrigin(target, LOCATION), "__repository__")
 
 

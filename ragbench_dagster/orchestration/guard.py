@@ -59,9 +59,7 @@ class Guard:
     def _http(self, scope: Scope, found: dict[bytes, list[bytes]]) -> tuple[int, str] | None:
         method, path = scope["method"], scope["path"]
         navigation = found.get(b"sec-fetch-mode") == [b"navigate"] and method == "GET"
-        if not navigation and any(
-            v in (b"cross-site", b"same-site") for v in found.get(b"sec-fetch-site", [])
-        ):
+        if not navigation and any(v in (b"cross-site", b"same-site") for v in found.get(b"sec-fetch-site", [])):
             return 403, "cross-site request"
         if method not in ("GET", "HEAD", "POST"):
             return 405, "method not allowed"
@@ -70,9 +68,7 @@ class Guard:
             return 405, "GraphQL takes POST only: a GET could carry a mutation"
         if graphql:
             # The page posts to /graphql?op=NAME; a query or mutation in the URL is refused.
-            names = {
-                name for name, _ in parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-            }
+            names = {name for name, _ in parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)}
             if names - {"op"}:
                 return 400, "unexpected query string"
         if method == "POST":

@@ -19,9 +19,7 @@ def jobs(systems: list[str]) -> dict[str, dg.UnresolvedAssetJobDefinition]:
         dg.define_asset_job("nightly", dg.AssetSelection.all(), description="Everything for a day."),
         dg.define_asset_job("ingest", ingest, description="Sample and scrub the logs of a day."),
         # A range run with checks would leave them planned for ever; `launch` reports them day by day.
-        dg.define_asset_job(
-            "catch_up", ingest.without_checks(), description="Sample and scrub a range of days."
-        ),
+        dg.define_asset_job("catch_up", ingest.without_checks(), description="Sample and scrub a range of days."),
         dg.define_asset_job(
             "refresh_dataset",
             dg.AssetSelection.assets(*DATASET),

@@ -60,9 +60,7 @@ def choose_day(ws: Workspace, asked: str | None) -> tuple[str, list[str]]:
     if asked is None:
         return past[-1], []
     if asked >= today():
-        raise UserError(
-            f"--date {asked}: the day is not over (today is {today()} UTC by this machine's clock)"
-        )
+        raise UserError(f"--date {asked}: the day is not over (today is {today()} UTC by this machine's clock)")
     start = first_day(ws, index)
     if asked < start:
         raise UserError(f"--date {asked}: before the first day {start}; move traffic.start in ragbench.yaml")
@@ -88,9 +86,7 @@ def run_night(
     tell = progress or (lambda *_: None)
     with store_lock(ws.root, lambda: tell("waiting for another run in this workspace", 0, 0)):
         instance = open_instance(ws)
-        resource = WorkspaceResource(
-            root=str(ws.root), sample=ws.sample, max_usd=-1.0 if max_usd is None else max_usd
-        )
+        resource = WorkspaceResource(root=str(ws.root), sample=ws.sample, max_usd=-1.0 if max_usd is None else max_usd)
         defs = build_definitions({"workspace": resource})
         _catch_up(ws, defs, instance, outcome, tell)
         chosen = _branch(defs, system) if system else None

@@ -66,9 +66,7 @@ def log_file_sensor(days: dg.DailyPartitionsDefinition, jobs: dict[str, Any]) ->
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Samples and scrubs each day whose log files are new or changed, once for each content.",
     )
-    def log_files(
-        context: dg.SensorEvaluationContext, workspace: WorkspaceResource
-    ) -> dg.SensorResult | dg.SkipReason:
+    def log_files(context: dg.SensorEvaluationContext, workspace: WorkspaceResource) -> dg.SensorResult | dg.SkipReason:
         marks, stale = look(workspace.open(), days)
         tick = next_tick(json.loads(context.cursor or "{}"), marks, stale)
         cursor = json.dumps(tick.cursor, sort_keys=True)

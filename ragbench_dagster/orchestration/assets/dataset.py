@@ -58,9 +58,7 @@ def dataset_assets(days: dg.DailyPartitionsDefinition) -> list[dg.AssetsDefiniti
         description="Duplicate rate, cluster sizes, the largest merges for review, and false merges on pairs that differ "
         "in one word that matters.",
     )
-    def dedupe_quality(
-        context: dg.AssetExecutionContext, workspace: WorkspaceResource
-    ) -> dg.MaterializeResult:
+    def dedupe_quality(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> dg.MaterializeResult:
         from ragbench_dagster.dataset.quality import measure_dedupe
 
         found = measure_dedupe(workspace.open(), context.partition_key)

@@ -95,9 +95,7 @@ def reporting_assets(days: dg.DailyPartitionsDefinition, systems: list[str]) -> 
 
         found = rank(workspace.open(), context.partition_key)
         rows = [[r["metric"], r["rank"], r["system"], r["value"]] for r in found["rows"]]
-        return dg.MaterializeResult(
-            metadata=metadata(table=markdown(["metric", "rank", "system", "value"], rows))
-        )
+        return dg.MaterializeResult(metadata=metadata(table=markdown(["metric", "rank", "system", "value"], rows)))
 
     @night_asset(
         days,
@@ -127,9 +125,7 @@ def reporting_assets(days: dg.DailyPartitionsDefinition, systems: list[str]) -> 
         from ragbench_dagster.reporting.report import write_report
 
         path = write_report(workspace.open(), context.partition_key)
-        return dg.MaterializeResult(
-            metadata={"report": dg.MetadataValue.path(str(path)), "bytes": path.stat().st_size}
-        )
+        return dg.MaterializeResult(metadata={"report": dg.MetadataValue.path(str(path)), "bytes": path.stat().st_size})
 
     @night_asset(
         days,

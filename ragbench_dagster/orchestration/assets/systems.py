@@ -58,9 +58,7 @@ def system_assets(days: dg.DailyPartitionsDefinition, name: str, kind: str) -> l
         from ragbench_dagster.evaluation.night import score_retrieval_night
 
         table = score_retrieval_night(workspace.open(), context.partition_key, name)
-        return dg.MaterializeResult(
-            metadata=metadata(**{"dagster/row_count": table.num_rows}, **means(table))
-        )
+        return dg.MaterializeResult(metadata=metadata(**{"dagster/row_count": table.num_rows}, **means(table)))
 
     @night_asset(
         days,

@@ -83,9 +83,7 @@ def traffic_assets(days: dg.DailyPartitionsDefinition) -> list[dg.AssetsDefiniti
         description="Precision, recall and F1 of the scrubber for each type of personal data, with intervals, "
         "on the workspace's labelled set (scrub_labels.jsonl).",
     )
-    def scrub_quality(
-        context: dg.AssetExecutionContext, workspace: WorkspaceResource
-    ) -> dg.MaterializeResult:
+    def scrub_quality(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> dg.MaterializeResult:
         from ragbench_dagster.traffic.privacy import measure_scrubbing
 
         found = measure_scrubbing(workspace.open(), context.partition_key)

@@ -1,0 +1,59 @@
+"""The `ragbench` command: names and wiring only. Bodies are in `commands/`, imported when they are needed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import typer
+
+from ragbench_dagster.commands import dev, doctor, init, judge, label, night, releases, stages, views
+from ragbench_dagster.commands.common import complain
+from ragbench_dagster.errors import Interrupted, UserError
+
+app = typer.Typer(
+    name="ragbench",
+    help="A nightly benchmark from the questions people really ask a RAG system.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("init")(init.init)
+app.command("run")(night.run)
+app.command("dev")(dev.dev)
+app.command("gate")(night.gate)
+app.command("report")(views.report)
+app.command("leaderboard")(views.leaderboard)
+app.command("failures")(views.failures)
+app.command("history")(views.history)
+app.command("estimate")(judge.estimate)
+app.command("reproduce")(judge.reproduce)
+app.command("calibrate")(judge.calibrate)
+app.command("doctor")(doctor.doctor)
+app.add_typer(releases.app, name="releases")
+app.add_typer(label.app, name="label")
+app.add_typer(stages.app, name="stage")
+
+
+def main() -> None:
+    """Entry point: every user fault is one line on stderr and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        # Questions hold anything: a lone surrogate or a C locale must not end a command.
+        getattr(stream, "reconfigure", lambda **_: None)(encoding="utf-8", errors="replace")
+    try:
+        app()
+    except UserError as fault:
+        complain(str(fault))
+        sys.exit(2)
+    except (Interrupted, KeyboardInterrupt) as fault:
+        complain(str(fault) or "interrupted; everything finished is kept")
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of a pipe went away (`| head`): not an error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
+
+
+if __name__ == "__main__":
+    main()

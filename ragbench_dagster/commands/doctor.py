@@ -1,0 +1,164 @@
+"""`ragbench doctor`: what is wrong or missing in a workspace, one line each."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ragbench_dagster.commands.common import (
+    JsonOption,
+    WorkspaceOption,
+    complain,
+    open_workspace,
+    print_json,
+    print_table,
+)
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.store import Workspace, read_json
+
+Finding = tuple[str, str, str]  # error | warning | ok, where, one line
+
+
+def doctor(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+    """Missing days, unreadable files, unverified releases, labels that fit nothing, the ledger's disk. Exit 2 on errors."""
+    ws = open_workspace(workspace)
+    rows = [row for part in PARTS for row in _ask(ws, part)]
+    if as_json:
+        print_json([{"level": level, "where": where, "line": line} for level, where, line in rows])
+    else:
+        print_table(f"Workspace {ws.root.name}", ["level", "where", "finding"], rows)
+    errors = [f"{where}: {line}" for level, where, line in rows if level == "error"]
+    if errors:
+        complain(f"{len(errors)} errors; the first: {errors[0]}")
+        sys.exit(2)
+
+
+def _ask(ws: Workspace, part: Callable[[Workspace], Iterator[Finding]]) -> list[Finding]:
+    try:
+        return list(part(ws))
+    except UserError as fault:
+        return [("error", part.__name__, str(fault))]
+
+
+def logs(ws: Workspace) -> Iterator[Finding]:
+    from ragbench_dagster.orchestration.partitions import today
+    from ragbench_dagster.traffic.scan import scan_logs, stale_days
+
+    index = scan_logs(ws)
+    past = [d for d in index.days if d < today()]
+    yield (
+        "ok",
+        "logs",
+        f"{len(index.files)} files, {len(index.days)} days" + (f", {past[0]} to {past[-1]}" if past else ""),
+    )
+    if not index.days:
+        yield "error", "logs", f"{ws.settings.traffic.source}: no log lines found"
+        return
+    if not past:
+        yield (
+            "error",
+            "logs",
+            f"every log line lies on or after today ({today()} UTC by this machine's clock); check the clock",
+        )
+        return
+    future = [d for d in index.days if d >= today()]
+    if future:
+        yield "warning", "logs", f"{len(future)} days lie on or after today ({today()} UTC); they are not run yet"
+    gaps = _gaps(past)
+    if gaps:
+        yield "warning", "logs", f"{len(gaps)} days without log lines: {', '.join(gaps[:5])}"
+    stale = stale_days(ws, index, past[-1])
+    if stale:
+        yield "warning", "store", f"{len(stale)} days are missing or older than their logs; ragbench run catches up"
+    for day in past:
+        facts = read_json(ws.traffic(day) / "facts.json") or {}
+        for line in facts.get("warnings", []):
+            yield "warning", f"logs {day}", line
+    bad = sum((read_json(p) or {}).get("quarantined", 0) for p in (ws.store / "traffic").glob("*/facts.json"))
+    if bad:
+        yield "warning", "quarantine", f"{bad} bad lines; see store/traffic/*/quarantine.parquet"
+
+
+def _gaps(days: list[str]) -> list[str]:
+    from datetime import date, timedelta
+
+    have, day, found = set(days), date.fromisoformat(days[0]), []
+    while day.isoformat() < days[-1]:
+        if day.isoformat() not in have:
+            found.append(day.isoformat())
+        day += timedelta(days=1)
+    return found
+
+
+def inputs(ws: Workspace) -> Iterator[Finding]:
+    from ragbench_dagster.calibration.rows import read_calibration
+    from ragbench_dagster.dataset.corpus import read_corpus
+    from ragbench_dagster.dataset.labels import read_labels
+
+    if ws.corpus.exists():
+        yield "ok", "corpus", f"{len(read_corpus(ws.corpus))} passages"
+    if ws.labels.exists():
+        yield "ok", "labels", f"{len(read_labels(ws.labels))} labels"
+    rows = read_calibration(ws)
+    level = "ok" if rows else "warning"
+    yield level, "calibration", f"{len(rows)} human-labelled rows" + ("" if rows else "; the judge stays unchecked")
+
+
+def releases(ws: Workspace) -> Iterator[Finding]:
+    from ragbench_dagster.dataset.releases import list_releases, load_release
+
+    for row in list_releases(ws):
+        try:
+            release = load_release(ws, row["id"])
+        except UserError as fault:
+            yield "error", f"release {row['id']}", str(fault)
+            continue
+        conflicts = release.manifest.get("conflicts") or []
+        yield "ok", f"release {row['id']}", f"verified, {release.examples.num_rows} examples"
+        if conflicts:
+            yield "warning", f"release {row['id']}", f"{len(conflicts)} label conflicts, left out of the gate"
+
+
+def labels_fit(ws: Workspace) -> Iterator[Finding]:
+    from ragbench_dagster.evaluation.night import label_fit
+
+    found = label_fit(ws)
+    if found["labels"]:
+        yield ("error" if found["unknown"] else "ok"), "labels", found["message"]
+
+
+def ledger(ws: Workspace) -> Iterator[Finding]:
+    from ragbench_dagster.evaluation.ledger import check_disk
+
+    line = check_disk(ws)
+    yield ("error", "ledger", line) if line else ("ok", "ledger", "on a local disk")
+
+
+def judge(ws: Workspace) -> Iterator[Finding]:
+    settings = ws.settings.judge
+    if settings.provider == "embedded":
+        yield "warning", "judge", "the embedded judge is weak: fine to start with, not to decide releases"
+        return
+    if not settings.pinned and not settings.allow_floating:
+        yield (
+            "error",
+            "judge",
+            f"{settings.model}: not pinned; name a dated model, set judge.revision, or allow_floating",
+        )
+    if not os.environ.get(settings.api_key_env):
+        yield "warning", "judge", f"the variable {settings.api_key_env} is not set: judge metrics will be inconclusive"
+
+
+def space(ws: Workspace) -> Iterator[Finding]:
+    import shutil
+
+    free = shutil.disk_usage(ws.root).free
+    low: Any = free < 500e6
+    yield ("error" if low else "ok"), "disk", f"{free / 1e9:.1f} GB free"
+    if not os.access(ws.root, os.W_OK):
+        yield "error", "store", f"{ws.root}: not writable for this user"
+
+
+PARTS: list[Callable[[Workspace], Iterator[Finding]]] = [logs, inputs, releases, labels_fit, ledger, judge, space]

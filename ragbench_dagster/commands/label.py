@@ -1,0 +1,50 @@
+"""`ragbench label`: the labelling queue, and its way back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ragbench_dagster.commands.common import JsonOption, WorkspaceOption, open_workspace, print_json, print_table, say
+
+app = typer.Typer(help="The labelling queue: the heaviest unlabelled questions.", no_args_is_help=True)
+
+
+@app.command("next")
+def next_(
+    n: Annotated[int, typer.Option("-n", min=1, help="How many questions.")] = 50,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="File to write, .jsonl or .csv; default: JSON Lines on stdout.")
+    ] = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Write the heaviest unlabelled questions with candidate passages, to be filled in by a person."""
+    from ragbench_dagster.dataset.labelling import label_queue, write_queue
+
+    ws = open_workspace(workspace)
+    rows = label_queue(ws, n)
+    if to is None:
+        from ragbench_dagster.commands.stages import write_rows
+
+        write_rows(rows)
+        return
+    write_queue(rows, to)
+    say(f"wrote {len(rows)} questions to {to}; fill in expected_doc_ids, then: ragbench label import {to}")
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="A filled-in queue, .jsonl or .csv.")],
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Validate labels and merge them into labels.jsonl; conflicts are refused; says how far coverage grew."""
+    from ragbench_dagster.dataset.labelling import import_labels
+
+    found = import_labels(open_workspace(workspace), file)
+    if as_json:
+        print_json(found)
+    else:
+        print_table("Labels", ["figure", "value"], [[k, v] for k, v in found.items()])

@@ -1,0 +1,126 @@
+"""`ragbench run` and `ragbench gate`: the night, its summary and its exit code."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from ragbench_dagster.commands.common import (
+    EXIT,
+    DateOption,
+    JsonOption,
+    SampleOption,
+    WorkspaceOption,
+    complain,
+    last_night,
+    open_workspace,
+    parse_day,
+    print_json,
+    print_table,
+    progress_bar,
+    say,
+)
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.store import Workspace, read_json
+
+
+def run(
+    workspace: WorkspaceOption = None,
+    date: DateOption = None,
+    system: Annotated[str | None, typer.Option("--system", help="Only this system's branch.")] = None,
+    sample: SampleOption = 0,
+    max_usd: Annotated[float | None, typer.Option("--max-usd", min=0, help="Budget of this run in USD.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Catch up, run the night, print its summary; the exit code is the gate's (0 pass, 1 fail, 3 inconclusive)."""
+    ws = open_workspace(workspace, sample)
+    asked = parse_day(date)
+    from ragbench_dagster.orchestration.launch import choose_day, run_night
+
+    day, warnings = choose_day(ws, asked)
+    for line in warnings:
+        say(f"warning: {line}")
+    with progress_bar() as progress:
+        done = run_night(ws, day, system=system, progress=progress, max_usd=max_usd)
+    for first, last in done.caught_up:
+        say(f"caught up {first}" + ("" if first == last else f" to {last}"))
+    for line in dict.fromkeys([*done.warnings, *day_warnings(ws, day)]):
+        say(f"warning: {line}")
+    if done.blocked:
+        for line in done.blocked:
+            complain(f"stopped by a blocking check: {line}")
+        sys.exit(2)
+    gate_facts = read_json(ws.night(day) / "gate.json") or {}
+    if as_json:
+        print_json(run_json(ws, day, done.calls_judge, done.calls_system))
+    else:
+        print_summary(ws, day, done.calls_judge, done.calls_system)
+    sys.exit(EXIT[gate_facts["verdict"]])
+
+
+def day_warnings(ws: Workspace, day: str) -> list[str]:
+    """What a reader of the night must know: empty days, naive times, weak judge, k beyond a system's lists."""
+    facts = read_json(ws.traffic(day) / "facts.json") or {}
+    lines = [f"{day}: {w}" for w in facts.get("warnings", [])]
+    if not facts.get("read"):
+        lines.append(f"{day}: no requests that day; the current release serves")
+    manifest = read_json(ws.night(day) / "manifest.json") or {}
+    return lines + list(manifest.get("warnings", []))
+
+
+def run_json(ws: Workspace, day: str, calls_judge: int, calls_system: int) -> dict[str, Any]:
+    """The object of `run --json` (design 13)."""
+    from ragbench_dagster.reporting.summary import summary_for_json
+
+    manifest = read_json(ws.night(day) / "manifest.json")
+    facts = [read_json(p) for p in sorted((ws.store / "traffic").glob("*/facts.json"))]
+    total = {k: sum(f.get(k, 0) for f in facts) for k in ("read", "redelivered", "sampled", "quarantined")}
+    return {
+        "date": day,
+        "release": {"id": manifest["release"], "examples": manifest["examples"]},
+        "quarantined": total.pop("quarantined"),
+        "requests": total,
+        "calls": {"judge": calls_judge, "system": calls_system},
+        **summary_for_json(ws, day),
+    }
+
+
+def print_summary(ws: Workspace, day: str, calls_judge: int, calls_system: int) -> None:
+    """The night for a person: tables, then the gate's word with its reasons."""
+    from ragbench_dagster.reporting.summary import summary_tables
+
+    manifest = read_json(ws.night(day) / "manifest.json")
+    print(f"Night {day} · release {manifest['release']} · {manifest['examples']:,} examples")
+    print(f"Judge: {manifest['judge_label']} · {calls_judge:,} judge calls, {calls_system:,} system calls\n")
+    for table in summary_tables(ws, day):
+        print_table(table["title"], table["columns"], table["rows"])
+    print_gate(read_json(ws.night(day) / "gate.json"))
+
+
+def print_gate(gate_facts: dict[str, Any]) -> None:
+    print(f"Gate: {gate_facts['verdict'].upper()}")
+    for reason in gate_facts["reasons"]:
+        print(f"  - {' '.join(str(reason).split())}")
+
+
+def gate(
+    workspace: WorkspaceOption = None,
+    date: DateOption = None,
+    sample: SampleOption = 0,
+    output: Annotated[str, typer.Option("--format", help="text, json, junit or github.")] = "text",
+    as_json: JsonOption = False,
+) -> None:
+    """Decide a night again from the store: nothing is run. Exit code 0 pass, 1 fail, 3 inconclusive."""
+    from ragbench_dagster.reporting.ci_output import FORMATS, render_gate
+    from ragbench_dagster.reporting.gate import decide
+
+    output = "json" if as_json else output
+    if output not in FORMATS:
+        raise UserError(f"--format {output}: not known; choose one of {', '.join(FORMATS)}")
+    ws = open_workspace(workspace, sample)
+    day = last_night(ws, date)
+    result = decide(ws, day)
+    print(render_gate(ws, day, result, output))
+    sys.exit(EXIT[result.verdict])

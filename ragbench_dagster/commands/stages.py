@@ -1,0 +1,133 @@
+"""`ragbench stage ...`: one stage as a filter, JSON Lines in and out.
+
+Settings are read only when a workspace is named; otherwise pure defaults, from any folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ragbench_dagster.commands.common import WorkspaceOption
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.settings import Settings
+from ragbench_dagster.store import Workspace, finite
+
+app = typer.Typer(help="One stage as a filter: JSON Lines on stdin, JSON Lines on stdout.", no_args_is_help=True)
+
+
+def _settings(path: Path | None) -> tuple[Settings, Workspace | None]:
+    named = path or os.environ.get("RAGBENCH_WORKSPACE")
+    if not named:
+        return Settings(), None
+    ws = Workspace.open(named)
+    return ws.settings, ws
+
+
+def read_rows(stream: Any = None) -> Iterator[dict[str, Any]]:
+    """JSON Lines from stdin; only LF ends a row (U+2028 may stand inside a string).
+
+    Raises:
+        UserError: names the row that is no JSON object.
+    """
+    for number, line in enumerate(stream or sys.stdin.buffer, 1):
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line, parse_constant=_refuse)
+        except (ValueError, RecursionError) as fault:
+            raise UserError(f"stdin: row {number}: not JSON ({type(fault).__name__}); correct the row") from fault
+        if not isinstance(row, dict):
+            raise UserError(f"stdin: row {number}: not a JSON object; correct the row")
+        yield row
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(word)
+
+
+def write_rows(rows: Iterable[dict[str, Any]]) -> None:
+    """Strict JSON Lines on stdout; a lone surrogate is written as U+FFFD."""
+    out = sys.stdout.buffer
+    for row in rows:
+        text = json.dumps(finite(row), ensure_ascii=False, allow_nan=False)
+        out.write(text.encode("utf-8", "replace") + b"\n")
+    out.flush()
+
+
+def need(rows: Iterable[dict[str, Any]], **fields: type | tuple[type, ...]) -> Iterator[dict[str, Any]]:
+    """Pass rows on that have these fields of these types.
+
+    Raises:
+        UserError: names the row and the field.
+    """
+    for number, row in enumerate(rows, 1):
+        for name, kind in fields.items():
+            if not isinstance(row.get(name), kind):
+                raise UserError(f"stdin: row {number}: {name!r} is missing or of another type; correct the row")
+        yield row
+
+
+@app.command()
+def scrub(workspace: WorkspaceOption = None) -> None:
+    """{text} -> {text, spans: [{start, end, type}]}; spans index the input text."""
+    from ragbench_dagster.traffic.scrubbing import build_scrubber, stage_scrub
+
+    settings, _ = _settings(workspace)
+    write_rows(stage_scrub(need(read_rows(), text=str), build_scrubber(settings.scrub)))
+
+
+@app.command()
+def dedupe(workspace: WorkspaceOption = None) -> None:
+    """{id, query} -> adds cluster and canonical, in input order."""
+    from ragbench_dagster.dataset.dedupe import stage_dedupe
+
+    settings, _ = _settings(workspace)
+    write_rows(stage_dedupe(need(read_rows(), id=(str, int), query=str), settings.dataset.dedupe))
+
+
+@app.command()
+def retrieval(
+    k: Annotated[list[int] | None, typer.Option("-k", min=1, help="Cut-off; may be given several times.")] = None,
+    summary: Annotated[bool, typer.Option("--summary", help="Only the means, with their n.")] = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """{query_id, expected, retrieved} -> adds hit_rate@k, mrr@k, precision@k, recall@k, ap@k, ndcg@k."""
+    from ragbench_dagster.evaluation.retrieval import stage_retrieval
+
+    _settings(workspace)
+    write_rows(stage_retrieval(read_rows(), k or [5, 10], summary))
+
+
+@app.command()
+def judge(
+    metric: Annotated[str, typer.Option("--metric", help="faithfulness, relevancy, correctness, ...")],
+    workspace: WorkspaceOption = None,
+) -> None:
+    """{id, query, contexts, response, reference} -> adds status, score, passing, feedback."""
+    from ragbench_dagster.evaluation.judging import stage_judge
+
+    settings, ws = _settings(workspace)
+    write_rows(stage_judge(read_rows(), metric, settings.judge, ws))
+
+
+@app.command()
+def agreement(
+    human: Annotated[str, typer.Option("--human", help="Dotted path to people's label.")],
+    judge: Annotated[str, typer.Option("--judge", help="Dotted path to the judge's verdict or score.")],
+    threshold: Annotated[float | None, typer.Option("--threshold", help="For a judge that is not 0/1.")] = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Rows with both verdicts -> one JSON object: table, accuracy, kappa, ... with intervals."""
+    from ragbench_dagster.calibration.agreement import stage_agreement
+
+    _settings(workspace)
+    write_rows([stage_agreement(read_rows(), human, judge, threshold)])

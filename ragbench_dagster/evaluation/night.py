@@ -1,0 +1,151 @@
+"""One night's evaluation, from the release to the tables the reports read. Glue only: no scoring here."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ragbench_dagster import __version__
+from ragbench_dagster.dataset.corpus import read_corpus
+from ragbench_dagster.dataset.releases import Release, resolve, unknown_label_ids
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.store import Workspace, digest, read_table, write_json, write_table
+
+if TYPE_CHECKING:
+    from ragbench_dagster.evaluation.judging import JudgeRun
+
+Progress = Callable[[str, int, int], None]
+
+
+def night_release(ws: Workspace, day: str) -> Release:
+    """The verified release that serves `day`, cut down to the fixed sample of `run --sample`.
+
+    Raises:
+        UserError: no release serves the day.
+    """
+    release = resolve(ws, day)
+    if release is None:
+        raise UserError(f"{day}: no release serves this day; run: ragbench run --date {day}")
+    return sample_release(release, ws.sample) if ws.sample else release
+
+
+def sample_release(release: Release, n: int) -> Release:
+    """`n` examples, each category by its share (largest remainder), those with the smallest hash of their id.
+
+    The same examples each time; a larger sample of the same release holds most of a smaller one.
+    """
+    table = release.examples
+    if table.num_rows <= n:
+        return release
+    groups: dict[str, list[tuple[str, int]]] = {}
+    for row, (name, category) in enumerate(zip(table["example_id"].to_pylist(), table["category"].to_pylist(), strict=True)):
+        groups.setdefault(category or "", []).append((digest("sample", name), row))
+    exact = {c: n * len(rows) / table.num_rows for c, rows in groups.items()}
+    take = {c: int(share) for c, share in exact.items()}
+    spare = n - sum(take.values())
+    for category in sorted(exact, key=lambda c: (take[c] - exact[c], c))[:spare]:
+        take[category] += 1
+    rows = sorted(row for c, found in groups.items() for _, row in sorted(found)[: take[c]])
+    return dataclasses.replace(release, examples=table.take(rows))
+
+
+def score_retrieval_night(ws: Workspace, day: str, name: str) -> pa.Table:
+    """Retrieval metrics of one system; writes retrieval.parquet (records.SCORES)."""
+    from ragbench_dagster.evaluation.retrieval import score_retrieval
+
+    responses = read_table(ws.night(day, name) / "responses.parquet")
+    known = known_ids(ws, day)
+    release = night_release(ws, day)
+    table = score_retrieval(responses, release, ws.settings.retrieval_metrics, name, known)
+    write_table(ws.night(day, name) / "retrieval.parquet", table)
+    return table
+
+
+def judge_night(ws: Workspace, day: str, name: str, progress: Progress | None = None) -> JudgeRun:
+    """The judge's verdicts on one system's answers; writes verdicts.parquet (records.SCORES)."""
+    from ragbench_dagster.evaluation.judging import judge_answers
+
+    responses = read_table(ws.night(day, name) / "responses.parquet")
+    return judge_answers(ws, day, name, responses, night_release(ws, day), progress)
+
+
+def known_ids(ws: Workspace, day: str | None = None) -> set[str]:
+    """Every id that the corpus has, or that a system returned that night."""
+    found = set(read_corpus(ws.corpus)) if ws.corpus.exists() else set()
+    for path in sorted(ws.night(day).glob("*/responses.parquet")) if day else []:
+        for ids in read_table(path, ["retrieved_ids"])["retrieved_ids"].to_pylist():
+            found.update(i for i in ids or [] if i is not None)
+    return found
+
+
+def unknown_labels(ws: Workspace, day: str) -> dict[str, Any]:
+    """{"labels", "unknown", "message"} of the night's release against what exists."""
+    release = night_release(ws, day)
+    return unknown_label_ids(release.examples["expected_doc_ids"].to_pylist(), known_ids(ws, day))
+
+
+def label_fit(ws: Workspace) -> dict[str, Any]:
+    """The same for the labels file, against the corpus and the last night."""
+    from ragbench_dagster.dataset.labels import read_labels
+
+    nights = sorted(p.parent.parent.name for p in (ws.store / "nights").glob("*/*/responses.parquet"))
+    labels = read_labels(ws.labels) if ws.labels.exists() else []
+    known = known_ids(ws, nights[-1] if nights else None)
+    if not known:
+        return {"labels": len(labels), "unknown": 0, "message": f"{len(labels)} labels; no corpus and no night to compare with"}
+    return unknown_label_ids([list(label.expected_doc_ids or []) or None for label in labels], known)
+
+
+def write_manifest(ws: Workspace, day: str) -> dict[str, Any]:
+    """The conditions of the night: release, system versions, judge, templates, settings. Writes manifest.json."""
+    from ragbench_dagster.evaluation.retrieval import k_warnings
+    from ragbench_dagster.evaluation.systems import build_system, configured_systems
+
+    release = night_release(ws, day)
+    systems: dict[str, str] = {}
+    warnings: list[str] = []
+    for name, settings in configured_systems(ws).items():
+        path = ws.night(day, name) / "responses.parquet"
+        if path.exists():
+            systems[name] = build_system(name, settings, ws).version
+            warnings += [f"{name}: {w}" for w in k_warnings(read_table(path), ws.settings.retrieval_metrics)]
+    fit = unknown_labels(ws, day)
+    if fit["unknown"]:
+        warnings.append(fit["message"])
+    judge = ws.settings.judge
+    manifest = {
+        "day": day,
+        "release": release.id,
+        "examples": release.examples.num_rows,
+        "sample": ws.sample or None,
+        "systems": systems,
+        "judge": judge.model_dump(mode="json", exclude={"api_base"}),
+        "judge_label": judge_label(ws),
+        "metrics": ws.settings.metrics,
+        "templates": templates(ws),
+        "settings_hash": digest(ws.settings.model_dump(mode="json")),
+        "code_version": __version__,
+        "warnings": warnings,
+    }
+    write_json(ws.night(day) / "manifest.json", manifest)
+    return manifest
+
+
+def judge_label(ws: Workspace) -> str:
+    """How the judge is named wherever it is shown; the embedded one is called weak."""
+    judge = ws.settings.judge
+    if judge.provider == "embedded":
+        from ragbench_dagster.evaluation.embedded import WEAK_NOTE
+
+        return f"embedded ({WEAK_NOTE})"
+    return f"{judge.provider} {judge.model}" + ("" if judge.pinned else " (floating)")
+
+
+def templates(ws: Workspace) -> dict[str, str]:
+    """Metric -> hash of the evaluator's version and template."""
+    from ragbench_dagster.evaluation.judging import template_hashes
+
+    return template_hashes(ws)
