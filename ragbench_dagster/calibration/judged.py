@@ -1,0 +1,92 @@
+"""The one place where calibration asks a judge, and what identifies the judge that answered."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from ragbench_dagster.records import Item, Verdict
+from ragbench_dagster.settings import Judge
+from ragbench_dagster.store import Workspace, digest
+
+Progress = Callable[[str, int, int], None] | None
+
+
+def judge_round(
+    ws: Workspace, metric: str, items: Sequence[Item], round: str, progress: Progress = None
+) -> list[Verdict]:
+    """Verdicts on `items`, fresh for this `round` (its name is part of the ledger key), paid for once."""
+    from ragbench_dagster.evaluation.judging import judge_items
+
+    return list(judge_items(ws, metric, list(items), round=round, progress=progress)) if items else []
+
+
+def week_of(day: str) -> str:
+    """The Monday on or before `day`: the name of the weekly round over all labelled rows."""
+    given = date.fromisoformat(day)
+    return (given - timedelta(days=given.weekday())).isoformat()
+
+
+def key_missing(judge: Judge) -> bool:
+    """True where the judge needs a key and its variable is not set, as in a fork's pull request."""
+    return judge.provider != "embedded" and not os.environ.get(judge.api_key_env)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What must be equal for two figures of a metric to be comparable."""
+
+    judge: str  # provider and model (with revision)
+    evaluator: str
+    version: str
+    template_hash: str
+
+    def as_dict(self) -> dict[str, str]:
+        return {
+            "judge": self.judge,
+            "evaluator": self.evaluator,
+            "version": self.version,
+            "template_hash": self.template_hash,
+            "hash": digest(self.judge, self.evaluator, self.version, self.template_hash, size=8),
+        }
+
+
+def identify(ws: Workspace, metric: str) -> Identity:
+    """The judge, evaluator and template that grade `metric` under these settings."""
+    from ragbench_dagster.evaluation.judge import build_evaluator
+
+    judge = ws.settings.judge.for_metric(metric)
+    evaluator = build_evaluator(metric, judge, ws)
+    parts = [judge.provider, judge.model, judge.revision and f"revision {judge.revision}"]
+    return Identity(
+        " ".join(p for p in parts if p), str(evaluator.name), str(evaluator.version), str(evaluator.template_hash or "")
+    )
+
+
+def statuses(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    return dict(sorted(Counter(v.status for v in verdicts).items()))
+
+
+def served(verdicts: Sequence[Verdict]) -> dict[str, list[str]]:
+    """Names of the models and fingerprints that answered, as the provider states them."""
+    return {
+        "models": sorted({v.served_model for v in verdicts if v.served_model}),
+        "fingerprints": sorted({v.fingerprint for v in verdicts if v.fingerprint}),
+    }
+
+
+def passing_of(verdict: Verdict, threshold: float | None) -> int | None:
+    """0 or 1, None unless scored; `threshold` (fitted) overrides the evaluator's own."""
+    if verdict.status != "scored":
+        return None
+    if threshold is not None and verdict.score is not None:
+        return int(verdict.score >= threshold)
+    return None if verdict.passing is None else int(verdict.passing)
+
+
+def summary_of(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    return {"statuses": statuses(verdicts), **served(verdicts)}

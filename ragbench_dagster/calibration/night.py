@@ -1,0 +1,222 @@
+"""judge_calibration[D]: the judge against people, against its former self, and against trickery.
+
+Written to `calibration.json` of the night:
+
+    {day, rows, calls, cost_usd, reference: {who, when, why} | null,
+     metrics: {METRIC: {
+        identity: {judge, evaluator, version, template_hash, hash}, pinned, key_missing,
+        n, table, accuracy, balanced_accuracy, sensitivity, specificity, kappa, reason, roc_auc, spearman, ci,
+        left_out: {STATUS: n}, human: {rows, agreement, kappa, ci} | null,
+        threshold, threshold_source, cross_fitted: {...} | null, graded: {...} | null,
+        sentinel: {size, verdicts: {ROW_KEY: 0|1|null}, human: {ROW_KEY: 0|1}, coverage},
+        drift: {state: steady|drifted|not set up, causes, flips, rows, alarm_at, direction_p, notes, ...},
+        probes: {n, fooled, share, ci, kinds, blocked, controls_passed, statuses} | null,
+        usable: bool, closed: [one line for each reason why the gate must not trust this judge]}}}
+
+Every sentinel row is judged afresh each night (the night's date is in the ledger key, so a night run again
+pays nothing), all other rows and the probes once a week (the Monday's date is).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ragbench_dagster.calibration import judged, probes, sentinel
+from ragbench_dagster.calibration.agreement import evaluator_agreement
+from ragbench_dagster.calibration.judged import Progress, passing_of
+from ragbench_dagster.calibration.raters import human_agreement
+from ragbench_dagster.calibration.rows import CalibrationRow, read_calibration
+from ragbench_dagster.calibration.stats import graded
+from ragbench_dagster.calibration.stats.intervals import Floats
+from ragbench_dagster.calibration.stats.tables import Table, describe
+from ragbench_dagster.records import Verdict
+from ragbench_dagster.store import Workspace, read_json, write_json
+
+
+def calibrate(ws: Workspace, day: str, progress: Progress = None) -> dict[str, Any]:
+    """Judge the sentinel, weekly all labelled rows, and the probes; write and return `calibration.json`.
+
+    Raises:
+        UserError: broken calibration files; a judge that cannot be asked (wrong key, wrong URL).
+    """
+    rows = read_calibration(ws)
+    reference = read_json(sentinel.reference_path(ws)) or {}
+    metrics = ws.settings.judged_metrics
+    watched = sum(1 for metric in metrics if sentinel.labelled(rows, metric))
+    found = {metric: _metric(ws, day, metric, rows, watched, progress) for metric in metrics}
+    result = {
+        "day": day,
+        "rows": len(rows),
+        "calls": sum(m.pop("calls") for m in found.values()),
+        "cost_usd": sum(m.pop("cost_usd") for m in found.values()),
+        "reference": {k: reference.get(k) for k in ("who", "when", "why")} if reference else None,
+        "metrics": found,
+    }
+    write_json(ws.night(day) / "calibration.json", result)
+    stored = read_json(ws.night(day) / "calibration.json")
+    assert isinstance(stored, dict)
+    return stored
+
+
+def _metric(
+    ws: Workspace, day: str, metric: str, rows: Sequence[CalibrationRow], watched: int, progress: Progress
+) -> dict[str, Any]:
+    judge = ws.settings.judge.for_metric(metric)
+    own = sentinel.labelled(rows, metric)
+    result: dict[str, Any] = {"pinned": judge.pinned, "key_missing": judged.key_missing(judge)}
+    identity = judged.identify(ws, metric)
+    result["identity"] = identity.as_dict()
+    if result["key_missing"]:
+        empty = describe(Table())
+        return {**result, **empty, "usable": False, "closed": ["no judge key in this run"], "calls": 0, "cost_usd": 0.0}
+    fresh_rows = sentinel.sentinel_rows(rows, metric, ws.settings.calibration.sentinel)
+    fresh_keys = {row.key for row in fresh_rows}
+    other_rows = [row for row in own if row.key not in fresh_keys]
+    week = judged.week_of(day)
+    fresh = judged.judge_round(ws, metric, [r.item for r in fresh_rows], day, progress)
+    others = judged.judge_round(ws, metric, [r.item for r in other_rows], f"week {week}", progress)
+    own, verdicts = [*fresh_rows, *other_rows], [*fresh, *others]
+    reference = sentinel.accepted(ws, metric, identity)
+    threshold, source = _threshold(ws, metric, own, verdicts, reference)
+    result |= {"threshold": threshold, "threshold_source": source}
+    result |= _agreement(metric, own, verdicts, threshold)
+    tonight = {row.key: passing_of(v, threshold) for row, v in zip(fresh_rows, fresh, strict=True)}
+    scored = sum(v is not None for v in tonight.values())
+    result["sentinel"] = {
+        "size": len(fresh_rows),
+        "verdicts": tonight,
+        "human": {row.key: row.human[metric] for row in fresh_rows},
+        "coverage": scored / len(fresh_rows) if fresh_rows else None,
+    }
+    alarm = ws.settings.calibration.drift_alarm
+    result["drift"] = sentinel.drift(reference, tonight, fresh, alarm, watched)
+    shipped = probes.load_probes(metric)
+    tried = judged.judge_round(ws, metric, [p.item for p in shipped], f"week {week}", progress)
+    result["probes"] = probes.probe_result(shipped, tried, threshold) if shipped else None
+    result["human"] = human_agreement(own, metric)
+    result["closed"] = closed_by(ws, metric, result)
+    result["usable"] = not result["closed"]
+    everything = [*verdicts, *tried]
+    result["calls"] = sum(v.attempts for v in everything if not v.details.get("from_ledger"))
+    result["cost_usd"] = sum(v.cost_usd for v in everything if not v.details.get("from_ledger"))
+    return result
+
+
+def _threshold(
+    ws: Workspace,
+    metric: str,
+    rows: Sequence[CalibrationRow],
+    verdicts: Sequence[Verdict],
+    reference: dict[str, Any] | None,
+) -> tuple[float | None, str | None]:
+    """The accepted threshold where there is one, so that it does not wander from night to night."""
+    if reference is not None and reference.get("threshold") is not None:
+        return reference["threshold"], "accepted"
+    fitted = sentinel.fitted_threshold(ws, metric, rows, verdicts)
+    if fitted is None:
+        return None, None
+    by_hand = ws.settings.judge.for_metric(metric).logprob_threshold is not None
+    return fitted, "settings" if by_hand else "fitted"
+
+
+def _agreement(
+    metric: str, rows: Sequence[CalibrationRow], verdicts: Sequence[Verdict], threshold: float | None
+) -> dict[str, Any]:
+    kept = [(row, v, p) for row, v in zip(rows, verdicts, strict=True) if (p := passing_of(v, threshold)) is not None]
+    lost = judged.statuses([v for v in verdicts if v.status != "scored"])
+    human: Floats = np.array([row.human[metric] for row, _, _ in kept], dtype=float)
+    passing: Floats = np.array([p for _, _, p in kept], dtype=float)
+    has_scores = bool(kept) and all(v.score is not None for _, v, _ in kept)
+    scores: Floats | None = np.array([v.score for _, v, _ in kept], dtype=float) if has_scores else None
+    result = evaluator_agreement(human, passing, scores)
+    result["left_out"] = lost
+    result["cross_fitted"] = _cross_fitted(human, scores, [row.key for row, _, _ in kept])
+    result["graded"] = _graded(metric, kept)
+    return result
+
+
+def _cross_fitted(human: Floats, scores: Floats | None, ids: list[str]) -> dict[str, Any] | None:
+    """What a fitted threshold would give on rows it never saw; None for scores of two values."""
+    if scores is None or len(np.unique(scores)) <= 2:
+        return None
+    verdicts = graded.cross_fitted(human, scores, ids)
+    if verdicts is None:
+        return None
+    figures = describe(Table.of(human, verdicts))
+    return {"threshold": graded.best_threshold(human, scores), **figures}
+
+
+def _graded(metric: str, kept: Sequence[tuple[CalibrationRow, Verdict, int]]) -> dict[str, Any] | None:
+    """People's grades (the median of the raters) against the judge's, where people graded and not only passed."""
+    pairs = [
+        (float(np.median(row.raters[metric])), v.score)
+        for row, v, _ in kept
+        if row.raters.get(metric) and v.score is not None
+    ]
+    if len({a for a, _ in pairs} | {0.0, 1.0}) <= 2:
+        return None
+    people, judge = np.array(pairs, dtype=float).T
+    rho, rho_ci = graded.spearman(people, judge)
+    whole = bool((people == people.round()).all() and (judge == judge.round()).all())
+    return {
+        "n": len(pairs),
+        "spearman": rho,
+        "weighted_kappa": graded.weighted_kappa(people, judge) if whole else None,
+        "ci": {
+            "spearman": rho_ci,
+            "weighted_kappa": graded.weighted_kappa_interval(people, judge) if whole else None,
+        },
+    }
+
+
+def closed_by(ws: Workspace, metric: str, found: dict[str, Any]) -> list[str]:
+    """Why the gate must not trust this judge on this metric, one line each; empty where it may."""
+    settings, reasons = ws.settings.calibration, []
+    enough = ws.settings.gate.min_coverage
+    if not found["pinned"]:
+        reasons.append("the judge floats: name a dated model or set judge.revision")
+    if found.get("key_missing"):
+        return ["no judge key in this run"]
+    if found["kappa"] is None:
+        reasons.append(f"the judge is unchecked: {found['reason']}")
+    elif found["kappa"] < settings.min_kappa:
+        reasons.append(f"the judge disagrees with people: kappa {found['kappa']:.2f}, needed {settings.min_kappa:.2f}")
+    if found["drift"]["state"] == "drifted":
+        reasons.append("the judge drifted: " + "; ".join(found["drift"]["causes"]))
+    coverage = found["sentinel"]["coverage"]
+    if coverage is not None and coverage < enough:
+        reasons.append(f"only {coverage:.0%} of the sentinel got a verdict, {enough:.0%} are needed")
+    share = (found["probes"] or {}).get("share")
+    if share is not None and share > settings.max_fooled:
+        reasons.append(f"{share:.0%} of the injection probes fooled the judge, {settings.max_fooled:.0%} may")
+    return reasons
+
+
+def agreement_rows(found: dict[str, Any]) -> list[list[Any]]:
+    """`[metric, n, kappa, balanced accuracy, drift, probes that fooled it, usable]` of each evaluator."""
+    return [
+        [
+            metric, m.get("n"), m.get("kappa"), m.get("balanced_accuracy"), (m.get("drift") or {}).get("state"),
+            (m.get("probes") or {}).get("share"), m.get("usable"),
+        ]
+        for metric, m in sorted(found.get("metrics", {}).items())
+    ]  # fmt: skip
+
+
+def drift_line(found: dict[str, Any]) -> tuple[bool, str]:
+    """True where an evaluator drifted, and one readable sentence."""
+    metrics = found.get("metrics", {})
+    moved = [
+        f"{metric}: {'; '.join(m['drift']['causes'])}"
+        for metric, m in sorted(metrics.items())
+        if (m.get("drift") or {}).get("state") == "drifted"
+    ]
+    if moved:
+        return True, "The judge drifted. " + ". ".join(moved)
+    states = {(m.get("drift") or {}).get("state") for m in metrics.values()}
+    if "steady" in states:
+        return False, "The judge answers as the accepted reference says, within its own noise."
+    return False, "Drift is not set up: no accepted reference (ragbench calibrate --accept)."

@@ -1,0 +1,161 @@
+"""The human-labelled answers of a workspace: `calibration/*.jsonl`.
+
+    {id, query, contexts, response, reference, human: {faithfulness|relevancy|correctness: 0|1|null}}
+
+Optional: `history`; `raters: {METRIC: [label, ...]}` where several people judged; and for answers drawn by
+`label_sample` from a night: `sample: {release, system, example_id, answer_hash, weight}`. Rows of equal
+content are one row whose labels are votes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ragbench_dagster.calibration.labels import binary, number
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.records import Item
+from ragbench_dagster.settings import METRICS_JUDGED
+from ragbench_dagster.store import Workspace, digest
+
+LFS_HEAD = b"version https://git-lfs"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Where a labelled answer was drawn: a random sample of one system's answers of one release."""
+
+    release: str
+    system: str
+    example_id: str
+    answer_hash: str
+    weight: float = 1.0  # inverse of the chance to be drawn
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationRow:
+    """One answer that people judged. `key` is a hash of the content, so an edited row is another row."""
+
+    key: str
+    item: Item
+    human: dict[str, int]  # metric: 0 or 1; absent where unlabelled or unsure
+    raters: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    sample: Sample | None = None
+    where: str = ""  # file and line, for messages
+
+
+def read_calibration(ws: Workspace) -> list[CalibrationRow]:
+    """All labelled answers of the workspace, sorted by key.
+
+    Raises:
+        UserError: unreadable file, broken line, a label that is not 0/1/null; names file and line.
+    """
+    known = {*METRICS_JUDGED, *ws.settings.judged_metrics}
+    found: dict[str, list[CalibrationRow]] = {}
+    if ws.calibration.is_dir():
+        for path in sorted(ws.calibration.glob("*.jsonl")):
+            for row in _read(path, known):
+                found.setdefault(row.key, []).append(row)
+    return [_merge(rows) for _, rows in sorted(found.items())]
+
+
+def _read(path: Path, known: set[str]) -> Iterator[CalibrationRow]:
+    try:
+        data = path.read_bytes()
+    except OSError as fault:
+        raise UserError(f"{path.name}: cannot be read ({fault.strerror}); check its permissions") from fault
+    if data.startswith(LFS_HEAD):
+        raise UserError(f"{path.name}: is a Git LFS pointer, not the file; run: git lfs pull")
+    for line, raw in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        if raw.strip():
+            yield _row(raw, f"{path.name}: line {line}", known)
+
+
+def _row(raw: bytes, where: str, known: set[str]) -> CalibrationRow:
+    try:
+        row = json.loads(raw.decode("utf-8"))
+    except (UnicodeDecodeError, ValueError) as fault:
+        raise UserError(f"{where}: is not JSON in UTF-8; correct or remove the line") from fault
+    if not isinstance(row, dict):
+        raise UserError(f"{where}: must be a JSON object")
+    query, response = (_text(row, name, where) for name in ("query", "response"))
+    if query is None or response is None:
+        raise UserError(f"{where}: query and response are required")
+    contexts, history = (_texts(row, name, where) for name in ("contexts", "history"))
+    reference = _text(row, "reference", where)
+    labels = _section(row, "human", where)
+    human = {
+        metric: label
+        for metric, value in labels.items()
+        if metric in known and (label := binary(value, f"{where}: human.{metric}")) is not None
+    }
+    raters = {}
+    for metric, values in _section(row, "raters", where).items():
+        if metric in known:
+            if not isinstance(values, list):
+                raise UserError(f"{where}: raters.{metric} must be a list of labels")
+            read = [number(v, f"{where}: raters.{metric}") for v in values]
+            raters[metric] = tuple(v for v in read if v is not None)
+    key = digest(query, list(contexts), response, reference, list(history))
+    item = Item(key, query, response, contexts, reference, history)
+    return CalibrationRow(key, item, human, raters, _sample(row, where), where)
+
+
+def _text(row: dict[str, Any], name: str, where: str) -> str | None:
+    value = row.get(name)
+    if value is not None and not isinstance(value, str):
+        raise UserError(f"{where}: {name} must be text")
+    return value
+
+
+def _texts(row: dict[str, Any], name: str, where: str) -> tuple[str, ...]:
+    value = row.get(name) or []
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, list):
+        raise UserError(f"{where}: {name} must be a list of texts")
+    return tuple(v if isinstance(v, str) else json.dumps(v, ensure_ascii=False, sort_keys=True) for v in value)
+
+
+def _section(row: dict[str, Any], name: str, where: str) -> dict[str, Any]:
+    value = row.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise UserError(f"{where}: {name} must hold metric names and labels")
+    return value
+
+
+def _sample(row: dict[str, Any], where: str) -> Sample | None:
+    raw = row.get("sample")
+    if raw is None:
+        return None
+    try:
+        return Sample(
+            str(raw["release"]), str(raw["system"]), str(raw["example_id"]), str(raw["answer_hash"]),
+            float(raw.get("weight", 1.0)),
+        )  # fmt: skip
+    except (TypeError, KeyError, ValueError) as fault:
+        raise UserError(
+            f"{where}: sample must hold release, system, example_id, answer_hash and weight, as drawn"
+        ) from fault
+
+
+def _merge(rows: list[CalibrationRow]) -> CalibrationRow:
+    """Rows of one content: the majority of their labels, none where they balance; each label is a vote."""
+    first = rows[0]
+    if len(rows) == 1:
+        return first
+    human: dict[str, int] = {}
+    raters: dict[str, tuple[float, ...]] = {}
+    for metric in sorted({m for row in rows for m in (*row.human, *row.raters)}):
+        votes = [row.human[metric] for row in rows if metric in row.human]
+        if votes and 2 * sum(votes) != len(votes):
+            human[metric] = int(2 * sum(votes) > len(votes))
+        every = [v for row in rows for v in row.raters.get(metric) or ()]
+        raters[metric] = tuple(every or map(float, votes))
+    sample = next((row.sample for row in rows if row.sample), None)
+    return replace(first, human=human, raters=raters, sample=sample)

@@ -1,0 +1,212 @@
+"""The pass rate under a judge that errs: what people would have said of all answers.
+
+(a) Labels on the very answers under judgement, a random sample of them: Jeffreys posterior on
+    theta = q v1 + (1-q) v0, the point by Tenenbein (1970, JASA 65:1350), which equals prediction-powered
+    inference with the best weight (Angelopoulos, Duchi, Zrnic 2023, arXiv 2311.01453) up to O(1/n).
+(b) A separate calibration set: Rogan and Gladen (1978, Am. J. Epidemiol. 107:71) with Jeffreys draws,
+    cut to [0, 1].
+
+Labels of another night or system must never be used as (a): they pull tonight towards the old rate, cover
+the truth in 0 to 5 % of nights, and hide a regression.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ragbench_dagster.calibration.stats.intervals import Floats, Interval, wilson
+from ragbench_dagster.calibration.stats.tables import DRAWS, SEED, Table
+from ragbench_dagster.calibration.stats.weighted import effective_n, kish
+
+MIN_CLASS = 10  # labelled rows of a class; 20 negatives already double the width
+MIN_YOUDEN = 0.1  # lower 2.5 % Jeffreys bound of se + sp - 1
+OUTSIDE = 0.975  # share of draws outside [0, 1] that shows the calibration rows describe other answers
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """A corrected share, or why there is none."""
+
+    method: str  # labels, calibration, humans_only or none
+    value: float | None
+    interval: Interval | None
+    reason: str  # why this method; for none: what is missing
+    draws: Floats | None = None  # of the corrected share, for the test against a floor
+    youden: Interval | None = None
+
+    @property
+    def usable(self) -> bool:
+        return self.interval is not None
+
+    def p_at_least(self, floor: float) -> float | None:
+        """Posterior share at or above `floor`: the one-sided p of H0 "the rate is at least the floor"."""
+        if self.draws is None:
+            return None
+        return float((1 + (self.draws >= floor).sum()) / (1 + len(self.draws)))
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeDraws:
+    """Jeffreys draws of a judge's sensitivity and specificity; drawn once, used for every slice."""
+
+    table: Table
+    se: Floats
+    sp: Floats
+
+    @classmethod
+    def of(cls, table: Table, draws: int = DRAWS) -> JudgeDraws:
+        rng = np.random.default_rng(SEED)
+        return cls(
+            table,
+            rng.beta(table.tp + 0.5, table.fn + 0.5, draws),
+            rng.beta(table.tn + 0.5, table.fp + 0.5, draws),
+        )
+
+    @property
+    def youden(self) -> Interval:
+        """95 % interval of Youden's J = sensitivity + specificity - 1."""
+        low, high = np.quantile(self.se + self.sp - 1, [0.025, 0.975])
+        return float(low), float(high)
+
+    def refusal(self) -> str | None:
+        """Why this judge's errors cannot be corrected for; None where they can."""
+        if self.table.smaller_class < MIN_CLASS:
+            which = "bad" if self.table.negatives < self.table.positives else "good"
+            count = self.table.smaller_class
+            return f"only {count} labelled answers that people call {which}, {MIN_CLASS} are needed: label more of them"
+        if self.youden[0] <= MIN_YOUDEN:
+            return (
+                f"the judge tells good from bad too weakly (sensitivity + specificity - 1 may be "
+                f"{self.youden[0]:.2f}, more than {MIN_YOUDEN} is needed)"
+            )
+        return None
+
+
+def quantiles(draws: Floats) -> Interval:
+    """2.5 % and 97.5 % quantiles by partition (a full sort costs ten times as much)."""
+    last = len(draws) - 1
+    low, high = int(0.025 * last), int(np.ceil(0.975 * last))
+    part = np.partition(draws, (low, high))
+    return float(part[low]), float(part[high])
+
+
+def rogan_gladen(
+    passing: float, n: float, judge: JudgeDraws, refusal: str | None = None, seed: int = SEED
+) -> Corrected:
+    """Method (b). `passing` of `n` rows passed the judge; both may be effective, fractional counts.
+
+    Args:
+        refusal: `judge.refusal()`, where the caller has asked already.
+        seed: of the draws of the judged share.
+    """
+    youden = judge.youden if refusal is None else None
+    refusal = refusal or judge.refusal()
+    if refusal:
+        return Corrected("none", None, None, refusal, youden=youden)
+    if n <= 0:
+        return Corrected("none", None, None, "no scored answer", youden=youden)
+    rng = np.random.default_rng(seed + 1)
+    q = rng.beta(passing + 0.5, n - passing + 0.5, len(judge.se))
+    raw = (q + judge.sp - 1) / (judge.se + judge.sp - 1)
+    if float(((raw < 0) | (raw > 1)).mean()) > OUTSIDE:
+        reason = "the calibration rows do not describe these answers: label some of tonight's"
+        return Corrected("none", None, None, reason, youden=youden)
+    draws = np.clip(raw, 0.0, 1.0)
+    t = judge.table
+    se, sp = t.tp / t.positives, t.tn / t.negatives
+    point = float(np.clip((passing / n + sp - 1) / (se + sp - 1), 0.0, 1.0)) if se + sp > 1 else None
+    reason = f"judge's errors on {t.n} labelled calibration answers"
+    return Corrected("calibration", point, quantiles(draws), reason, draws, youden)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSample:
+    """Tonight's answers with human labels: verdicts, labels and sampling weights of the labelled rows."""
+
+    judge: Floats
+    human: Floats
+    weights: Floats
+
+    @property
+    def table(self) -> Table:
+        return Table.of(self.human, self.judge)
+
+
+def from_labels(verdicts: Floats, weights: Floats | None, sample: LabelledSample, seed: int = SEED) -> Corrected:
+    """Method (a): all rows' verdicts (labelled ones among them) and a random labelled sample of them.
+
+    With weights each share stands on its own effective n (Kish per verdict group).
+    """
+    w = np.ones(len(verdicts)) if weights is None else weights
+    n = effective_n(verdicts, w) if weights is not None else float(len(verdicts))
+    q = float(w @ verdicts) / float(w.sum())
+    groups = [sample.judge > 0.5, sample.judge <= 0.5]
+    shares, sizes = [], []
+    for group in groups:
+        own = sample.weights[group]
+        sizes.append(kish(own))
+        shares.append(float(own @ sample.human[group]) / float(own.sum()) if len(own) else 0.5)
+    rng = np.random.default_rng(seed + 2)
+    draws_q = rng.beta(q * n + 0.5, (1 - q) * n + 0.5, DRAWS)
+    v1, v0 = (rng.beta(s * m + 0.5, (1 - s) * m + 0.5, DRAWS) for s, m in zip(shares, sizes, strict=True))
+    draws = draws_q * v1 + (1 - draws_q) * v0
+    point = q * shares[0] + (1 - q) * shares[1]
+    reason = f"{len(sample.human)} of tonight's own answers carry human labels"
+    return Corrected("labels", float(point), quantiles(draws), reason, draws)
+
+
+def humans_only(sample: LabelledSample, reason: str) -> Corrected:
+    """The labelled sample alone, Wilson: where the judge cannot be used."""
+    n = kish(sample.weights)
+    share = float(sample.weights @ sample.human) / float(sample.weights.sum())
+    rng = np.random.default_rng(SEED + 3)
+    draws = rng.beta(share * n + 0.5, (1 - share) * n + 0.5, DRAWS)
+    return Corrected("humans_only", share, wilson(share * n, n), f"people's labels alone: {reason}", draws)
+
+
+def lang_reiczigel(passing: float, n: float, t: Table, z: float = 1.959963984540054) -> Interval:
+    """Closed-form check of method (b): Lang and Reiczigel (2014, Prev. Vet. Med. 113:13)."""
+    m1, m0 = t.positives, t.negatives
+    size = n + z * z
+    q = (passing + z * z / 2) / size
+    se, sp = (t.tp + 1) / (m1 + 2), (t.tn + 1) / (m0 + 2)
+    youden = se + sp - 1
+    p = (q + sp - 1) / youden
+    part1, part0 = se * (1 - se) / (m1 + 2), sp * (1 - sp) / (m0 + 2)
+    error = np.sqrt(q * (1 - q) / size + p * p * part1 + (1 - p) ** 2 * part0) / youden
+    shift = 2 * z * z * (p * part1 - (1 - p) * part0)
+    return float(np.clip(p + shift - z * error, 0, 1)), float(np.clip(p + shift + z * error, 0, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Powered:
+    """PPI++ with the best weight: shown beside (a) as the check of its point."""
+
+    value: float
+    interval: Interval
+    weight: float  # lambda
+
+
+def ppi_plus(sample_human: Floats, sample_judge: Floats, others_judge: Floats, z: float = 1.959963984540054) -> Powered:
+    """Prediction-powered mean with power tuning (lambda), equal weights, Wald interval.
+
+    Args:
+        sample_human: labels of the labelled rows.
+        sample_judge: the judge's verdicts on them.
+        others_judge: the judge's verdicts on the other rows.
+    """
+    m, n = len(sample_human), len(others_judge)
+    spread = float(np.var(np.concatenate([sample_judge, others_judge]), ddof=0))
+    together = float(np.mean((sample_human - sample_human.mean()) * (sample_judge - sample_judge.mean())))
+    lam = together / ((1 + m / n) * spread) if spread > 0 and n else 0.0
+    value = (
+        lam * float(others_judge.mean()) + float((sample_human - lam * sample_judge).mean())
+        if n
+        else float(sample_human.mean())
+    )
+    variance = float(np.var(sample_human - lam * sample_judge)) / m
+    variance += lam * lam * float(np.var(others_judge)) / n if n else 0.0
+    half = z * float(np.sqrt(variance))
+    return Powered(value, (value - half, value + half), lam)
