@@ -1,0 +1,51 @@
+"""Cheap facts about one text, computed once, by which recognisers decide that they cannot match.
+
+A recogniser's `might` must be true for every text in which its `find` finds something: the tests hold this
+with random texts, so that skipping never changes a result.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+
+_DIGIT = re.compile(r"[0-9]")
+_DIGITS = re.compile(r"[0-9][0-9() ./x*+-]*[0-9]")
+
+
+@dataclass
+class Facts:
+    """One text and what is cheap to know about it."""
+
+    text: str
+    entities: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # what an NER model said: label -> spans
+    ner_ran: bool = False
+
+    @cached_property
+    def folded(self) -> str:
+        """Caseless form for substring tests only: its offsets may differ from the text's.
+
+        `re.IGNORECASE` also pairs the dotless i with i, which casefold does not.
+        """
+        text = self.text
+        return text.lower() if text.isascii() else text.casefold().replace("ı", "i")
+
+    @cached_property
+    def digit(self) -> bool:
+        """An ASCII digit stands in the text (the view folds all others to ASCII)."""
+        return _DIGIT.search(self.text) is not None
+
+    @cached_property
+    def digits(self) -> int:
+        """How many digits the text holds."""
+        return len(_DIGIT.findall(self.text)) if self.digit else 0
+
+    @cached_property
+    def at(self) -> bool:
+        """Something like an at sign stands in the text."""
+        return "@" in self.text or "%40" in self.text
+
+    @cached_property
+    def scheme(self) -> bool:
+        return "://" in self.text

@@ -1,0 +1,147 @@
+"""Which words are names, ordinary words, places or products. Lists come from packages, read once a process.
+
+Names: the US census lists (package `names`) and Faker's lists of all locales. Ordinary words: words of Webster's
+second (`english-words`) and their inflections that are frequent enough (`wordfreq`): without the floor, rare
+dictionary words would shadow names; without the dictionary, frequent names would count as words.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+import unicodedata
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+
+FIRST, LAST, ORDINARY, KNOWN, PRODUCT, PLACE, STOP = 1, 2, 4, 8, 16, 32, 64
+NAME = FIRST | LAST
+
+_LATIN = str.maketrans({"ø": "o", "ł": "l", "ß": "ss", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "þ": "th", "ı": "i"})
+_SUFFIXES = (
+    ("s", ""), ("es", ""), ("ies", "y"), ("ed", ""), ("ed", "e"), ("d", ""), ("ied", "y"), ("ing", ""), ("ing", "e"),
+    ("er", ""), ("er", "e"), ("ers", ""), ("ers", "e"), ("est", ""), ("ly", ""), ("'s", ""), ("able", ""), ("ness", ""),
+)  # fmt: skip
+_MEMO_LIMIT = 200_000
+
+
+def key_of(word: str) -> str:
+    """Caseless and without accents: how words are looked up."""
+    if word.isascii():
+        return word.lower()
+    flat = unicodedata.normalize("NFD", word.casefold().translate(_LATIN))
+    return "".join(ch for ch in flat if not unicodedata.combining(ch)).translate(_LATIN)
+
+
+def word_list(name: str) -> frozenset[str]:
+    """A list of the `lists` folder beside this module: one word or phrase a line, # starts a comment."""
+    text = resources.files(__package__).joinpath("lists", f"{name}.txt").read_text(encoding="utf-8")
+    lines = (line.split("#")[0].strip() for line in text.split("\n"))
+    return frozenset(key_of(line) for line in lines if line)
+
+
+class Lexicon:
+    """Answers `flags(word)` from all lists; the answers are remembered."""
+
+    def __init__(self) -> None:
+        self._first, self._last = _names()
+        self._ordinary, self._known = _words()
+        self._product, self._place, self._stop = word_list("products"), word_list("places"), word_list("stop")
+        self._memo: dict[str, int] = {}
+
+    def flags(self, word: str) -> int:
+        """The classes of `word` as bits; a hyphenated or apostrophed word has those of its parts too."""
+        found = self._memo.get(word)
+        if found is None:
+            if len(self._memo) >= _MEMO_LIMIT:
+                self._memo.clear()
+            found = self._memo[word] = self._classify(key_of(word))
+        return found
+
+    def _classify(self, key: str) -> int:
+        if key.endswith("'s"):
+            key = key[:-2]
+        bits = self._single(key)
+        if ("-" in key or "'" in key) and not bits & NAME:
+            parts = [p for p in re.split(r"[-']", key) if p]
+            each = [self._single(p) for p in parts if len(p) > 1]
+            if each and any(b & NAME and not b & ORDINARY for b in each):
+                bits |= NAME
+            if each and all(b & ORDINARY for b in each):
+                bits |= ORDINARY | KNOWN
+        return bits
+
+    def _single(self, key: str) -> int:
+        bits = 0
+        if key in self._first:
+            bits |= FIRST
+        if key in self._last:
+            bits |= LAST
+        if key in self._ordinary:
+            bits |= ORDINARY | KNOWN
+        if key in self._known:
+            bits |= KNOWN
+        if key in self._product:
+            bits |= PRODUCT
+        if key in self._place:
+            bits |= PLACE
+        if key in self._stop:
+            bits |= STOP | ORDINARY
+        return bits
+
+
+@lru_cache(maxsize=1)
+def lexicon() -> Lexicon:
+    """The one lexicon of this process."""
+    return Lexicon()
+
+
+def _names() -> tuple[frozenset[str], frozenset[str]]:
+    import names
+
+    first: set[str] = set()
+    last: set[str] = set()
+    folder = Path(names.__file__).parent
+    for part, kept in (("male.first", first), ("female.first", first), ("all.last", last)):
+        for line in (folder / f"dist.{part}").read_text(encoding="ascii").split("\n"):
+            if line.strip():
+                kept.add(line.split()[0].lower())
+    package = importlib.import_module("faker.providers.person")
+    for module in pkgutil.iter_modules(package.__path__):
+        provider = importlib.import_module(f"faker.providers.person.{module.name}").Provider
+        for attribute, values in vars(provider).items():
+            kept = first if attribute.startswith("first_name") else last if attribute.startswith("last_name") else None
+            if kept is None or isinstance(values, str) or not hasattr(values, "__iter__"):
+                continue
+            for value in values:
+                if isinstance(value, str):
+                    kept.update(key_of(p) for p in re.findall(r"[^\W\d_]+(?:['’-][^\W\d_]+)*", value) if len(p) > 1)
+    return frozenset(first), frozenset(last)
+
+
+def _words() -> tuple[frozenset[str], frozenset[str]]:
+    """(ordinary words, all words that a dictionary or the frequency list knows)."""
+    import wordfreq
+    from english_words import get_english_words_set
+
+    dictionary = {w for w in get_english_words_set(["web2"]) if w.islower()}
+    frequent = wordfreq.get_frequency_dict("en", wordlist="small")
+    ordinary = {w for w in frequent if w in dictionary or _stem_in(w, dictionary)}
+    return frozenset(ordinary), frozenset(dictionary | set(frequent))
+
+
+def _stem_in(word: str, dictionary: set[str]) -> bool:
+    for suffix, instead in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= 2:
+            stem = word[: len(word) - len(suffix)]
+            if stem + instead in dictionary:
+                return True
+            if (
+                len(stem) > 3
+                and stem[-1] == stem[-2]
+                and stem[:-1] in dictionary
+                and suffix in ("ed", "ing", "er", "ers")
+            ):
+                return True
+    return False

@@ -1,0 +1,110 @@
+"""Presidio's recognisers for national ids and other numbers, used one by one: no engine, no model, no network.
+
+Presidio's own engine downloads a model and its URL recogniser the list of public suffixes; neither is made
+here. A match counts when its check digit holds, or a word that Presidio names for it stands near.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.traffic.scrubbing.facts import Facts
+from ragbench_dagster.traffic.scrubbing.spans import Span
+
+_FOLDERS = {
+    "AU": "australia", "CA": "canada", "DE": "germany", "ES": "spain", "FI": "finland", "GB": "uk", "IN": "india", "IT": "italy",
+    "KR": "korea", "NG": "nigeria", "PH": "philippines", "PL": "poland", "SE": "sweden", "SG": "singapore", "TH": "thai",
+    "TR": "turkey", "US": "us", "ZA": "south_africa",
+}  # fmt: skip
+# Looked for without a country being named. US social security numbers and ITINs have their own recogniser.
+_ALWAYS = (
+    "CryptoRecognizer",
+    "MedicalLicenseRecognizer",
+    "UsPassportRecognizer",
+    "UsLicenseRecognizer",
+    "UsBankRecognizer",
+)
+_OWN = {"US_SSN", "US_ITIN", "PHONE_NUMBER"}  # found by our own recognisers
+_NEAR = 60  # characters before or after in which a context word counts
+# Presidio's own words for these ("check", "save") stand in every second question.
+_CONTEXT = {
+    "US_BANK_NUMBER": re.compile(
+        r"\b(?:bank|checking|savings?|account|acct)\s?(?:account\s?)?(?:number|num|no|nr|#)", re.IGNORECASE
+    )
+}
+_SURE = 0.6  # a pattern of this score needs no word and no check digit
+
+
+def folder_of(country: str) -> str:
+    """Presidio's folder of an ISO country code.
+
+    Raises:
+        UserError: no recognisers for this country; the line lists those there are.
+    """
+    code = {"UK": "GB"}.get(country.upper(), country.upper())
+    if code not in _FOLDERS:
+        raise UserError(
+            f"ragbench.yaml: scrub.countries: no national ids are known for {country!r}; known: {', '.join(sorted(_FOLDERS))}"
+        )
+    return _FOLDERS[code]
+
+
+@lru_cache(maxsize=32)
+def entities_of(countries: tuple[str, ...]) -> frozenset[str]:
+    """The entity types of the national ids of `countries`."""
+    return frozenset(entity for r in _of_countries(countries) for entity in r.supported_entities if entity not in _OWN)
+
+
+def _of_countries(countries: tuple[str, ...]) -> list[Any]:
+    made: dict[str, Any] = {}
+    for country in countries:
+        base = f"presidio_analyzer.predefined_recognizers.country_specific.{folder_of(country)}"
+        for module in pkgutil.iter_modules(importlib.import_module(base).__path__):
+            loaded = importlib.import_module(f"{base}.{module.name}")
+            for name, kind in vars(loaded).items():
+                if isinstance(kind, type) and kind.__module__ == loaded.__name__ and name.endswith("Recognizer"):
+                    made[name] = kind()
+    return [made[name] for name in sorted(made)]
+
+
+@lru_cache(maxsize=32)
+def recognizers(countries: tuple[str, ...]) -> tuple[tuple[Any, re.Pattern[str] | None], ...]:
+    """Presidio recognisers with their context words as one pattern."""
+    from presidio_analyzer import predefined_recognizers as presidio
+
+    made = {type(r).__name__: r for r in (*(getattr(presidio, name)() for name in _ALWAYS), *_of_countries(countries))}
+    return tuple((made[name], _context(made[name])) for name in sorted(made))
+
+
+def _context(recognizer: Any) -> re.Pattern[str] | None:
+    for entity in recognizer.supported_entities:
+        if entity in _CONTEXT:
+            return _CONTEXT[entity]
+    words = sorted({w.lower() for w in recognizer.context or () if len(w) > 1}, key=lambda w: (-len(w), w))
+    if not words:
+        return None
+    return re.compile(r"(?<!\w)(?:" + "|".join(re.escape(w) for w in words) + r")(?!\w)", re.IGNORECASE)
+
+
+def national_ids(facts: Facts, countries: tuple[str, ...], wanted: frozenset[str]) -> Iterator[Span]:
+    """Numbers that Presidio's recognisers know, where the check digit or a word beside them speaks for it."""
+    text = facts.text
+    for recognizer, context in recognizers(countries):
+        entities = [e for e in recognizer.supported_entities if e in wanted and e not in _OWN]
+        if not entities:
+            continue
+        for result in recognizer.analyze(text, entities) or ():
+            near = context is not None and context.search(text[max(0, result.start - _NEAR) : result.end + _NEAR])
+            if result.score >= 1.0 or near or result.score >= _SURE:
+                yield Span(result.start, result.end, result.entity_type, 0.8)
+
+
+def might_national(facts: Facts, countries: tuple[str, ...]) -> bool:
+    """Every pattern that is used needs a digit; those of the defaults also a word, or a long token."""
+    return facts.digit

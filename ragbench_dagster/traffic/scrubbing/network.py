@@ -1,0 +1,174 @@
+"""E-mail addresses, URLs, IP and MAC addresses."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator
+
+from ragbench_dagster.traffic.scrubbing.facts import Facts
+from ragbench_dagster.traffic.scrubbing.spans import Span
+
+# Everything right of the at sign; the local part is taken by looking back, so no run is scanned twice.
+_DOMAIN = re.compile(r"(?:@|%40)((?:[\w-]{1,63}\.){1,8}(?:xn--[\w-]{2,59}|[^\W\d_]{2,24}))", re.IGNORECASE)
+_LOCAL = re.compile(r"[\w.+%&~!#$'*?^{|}-]{1,64}\Z")
+_SPELLED = re.compile(
+    r"\b[\w.+-]{1,64}\s?(?:\(at\)|\[at\]|\{at\}|\sat\s)\s?[\w-]{1,63}"
+    r"(?:\s?(?:\(dot\)|\[dot\]|\{dot\}|\sdot\s|\.)\s?[\w-]{1,63}){0,3}?"
+    r"\s?(?:\(dot\)|\[dot\]|\{dot\}|\sdot\s)\s?(?:com|org|net|edu|gov|io|co|de|uk|fr|es|it|nl|eu|info|dev|app)\b",
+    re.IGNORECASE,
+)
+
+
+def emails(facts: Facts) -> Iterator[Span]:
+    """E-mail addresses, also percent-encoded and spelled out ("ana (at) example dot org")."""
+    text = facts.text
+    for match in _DOMAIN.finditer(text):
+        before = text[max(0, match.start() - 64) : match.start()]
+        local = _LOCAL.search(before)
+        if local is None:
+            continue
+        name = local[0].lstrip(".%&~!#$'*?^{|}-")
+        if name and re.search(r"\w", name):
+            yield Span(match.start() - len(name), match.end(), "EMAIL_ADDRESS")
+    if "dot" in facts.folded and "at" in facts.folded:
+        for match in _SPELLED.finditer(text):
+            yield Span(match.start(), match.end(), "EMAIL_ADDRESS")
+
+
+def might_email(facts: Facts) -> bool:
+    return facts.at or ("dot" in facts.folded and "at" in facts.folded)
+
+
+_URL = re.compile(r"(?:https?|ftps?|wss?)://[^\s<>\"`{}|\\^\u0000]+", re.IGNORECASE)
+# Any scheme with `user:password@`: the credentials are the secret.
+_USERINFO = re.compile(r"[a-z][a-z0-9+.-]{0,20}://[^\s/@:<>\"]{0,100}:[^\s/@<>\"]{1,200}@[^\s<>\"`]+", re.IGNORECASE)
+# A bare domain is no personal data, but one with a token is.
+_BARE_TOKEN = re.compile(
+    r"(?<![\w@/.-])(?:[a-z0-9-]{1,63}\.){1,5}[a-z]{2,24}(?::\d{1,5})?(?:/[^\s<>\"`?]{0,500})?"
+    r"\?[^\s<>\"`]{0,1000}?\b(?:token|key|apikey|sig|signature|password|passwd|pwd|auth|code|session|secret"
+    r"|email|mail|user|uid|phone)=[^\s<>\"`]+",
+    re.IGNORECASE,
+)
+_IDENTIFYING = re.compile(
+    r"(?:[?&;#](?:[\w.-]*(?:token|key|sig|signature|password|passwd|pwd|auth|code|session|sid|secret|email|mail"
+    r"|user|uid|account|customer|phone|name|id))=[^&\s]+)"
+    r"|//[^/\s]*@|@|%40|/~|/(?:u|user|users|profile|profiles|account|accounts|customer|customers|member|members"
+    r"|people|in|reset|invite|verify|unsubscribe)/[^/\s?#]+"
+    r"|[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}|[A-Za-z0-9_-]{24,}|\d{6,}",
+    re.IGNORECASE,
+)
+_TAIL = ".,;:!?'*_~"
+
+
+def _url_end(url: str) -> int:
+    """Length of `url` without punctuation that belongs to the sentence around it."""
+    end = len(url)
+    while end:
+        last = url[end - 1]
+        if last in _TAIL:
+            end -= 1
+        elif last in ")]" and url.count(last, 0, end) > url.count("(["[last == "]"], 0, end):
+            end -= 1
+        else:
+            break
+    return end
+
+
+def urls(facts: Facts, only_identifying: bool = False) -> Iterator[Span]:
+    """URLs: every one with a scheme and a host, or only those with tokens or identifying parts."""
+    text = facts.text
+    if facts.scheme:
+        for match in _URL.finditer(text):
+            url = match[0][: _url_end(match[0])]
+            host = url.split("://", 1)[1]
+            if not host or host[0] in "/?#" or not re.match(r"[\w\[@]", host):
+                continue
+            if not only_identifying or _IDENTIFYING.search(url.split("://", 1)[1]):
+                yield Span(match.start(), match.start() + len(url), "URL")
+        for match in _USERINFO.finditer(text):
+            yield Span(match.start(), match.start() + _url_end(match[0]), "URL")
+    if "?" in text and "=" in text:
+        for match in _BARE_TOKEN.finditer(text):
+            yield Span(match.start(), match.start() + _url_end(match[0]), "URL")
+
+
+def might_url(facts: Facts) -> bool:
+    return facts.scheme or ("?" in facts.text and "=" in facts.text)
+
+
+_QUAD = re.compile(r"(?<![\d.])(?<!\d[,:])(?:\d{1,3}\.){3}\d{1,3}(?:/\d{1,2})?(?!\d|\.\w|-\w|_)")
+_VERSION = re.compile(
+    r"(?:\b(?:version|versions|ver|v|release|releases|rev|revision|build|firmware|fw|driver|drivers|assembly"
+    r"|package|sdk|library|update|upgrade|patch|kernel|bios|app|plugin|runtime)\b[\s.:=#_-]{0,3}"
+    r"(?:(?:is|to|from|number|no)\b[\s.:#]{0,2})?|\bv)\Z",
+    re.IGNORECASE,
+)
+_ADDRESS_WORD = re.compile(
+    r"(?i)\b(?:ip|ips|ipv4|address|addresses|host|hosts|server|gateway|dns|ping|subnet|cidr|node)\b[\s:=]{0,3}(?:is\s)?\Z"
+)
+_BETWEEN_VERSIONS = re.compile(
+    r"\A[\s,]*(?:to|and|or|vs\.?|versus|from|than|->|=>|-|through|until|or later)?[\s,]*(?:v|version)?[\s.]*\Z",
+    re.IGNORECASE,
+)
+
+
+def _quads(text: str) -> Iterator[Span]:
+    previous_version_end: int | None = None
+    for match in _QUAD.finditer(text):
+        host = match[0].split("/")[0]
+        if any(int(part) > 255 for part in host.split(".")):
+            continue
+        before = text[max(0, match.start() - 24) : match.start()]
+        beside = previous_version_end is not None and _BETWEEN_VERSIONS.match(
+            text[previous_version_end : match.start()]
+        )
+        if "/" not in match[0] and not _ADDRESS_WORD.search(before) and (_VERSION.search(before) or beside):
+            previous_version_end = match.end()
+            continue
+        yield Span(match.start(), match.end(), "IP_ADDRESS")
+
+
+_V6 = re.compile(r"(?<![\w:.])[0-9A-Fa-f:]{2,39}(?:\d{1,3}(?:\.\d{1,3}){3})?(?:%[\w.-]{1,15})?(?:/\d{1,3})?(?![\w:])")
+
+
+def addresses(facts: Facts) -> Iterator[Span]:
+    """IPv4 (a dotted quad that is no version number) and IPv6 addresses."""
+    text = facts.text
+    if text.count(".") >= 3:
+        yield from _quads(text)
+    if text.count(":") >= 2:
+        for match in _V6.finditer(text):
+            core = (
+                match[0].split("/")[0].split("%")[0].rstrip(":")
+                if "::" not in match[0]
+                else match[0].split("/")[0].split("%")[0]
+            )
+            if core.count(":") < 2 or not re.search(r"\d", core) or len(core.strip(":")) < 2:
+                continue
+            try:
+                ipaddress.IPv6Address(core)
+            except ValueError:
+                continue
+            yield Span(match.start(), match.end(), "IP_ADDRESS")
+
+
+def might_address(facts: Facts) -> bool:
+    return facts.digit and (facts.text.count(".") >= 3 or facts.text.count(":") >= 2)
+
+
+_MAC = re.compile(
+    r"(?<![\w:-])(?:[0-9A-Fa-f]{2}(?:(?P<s>[:-])[0-9A-Fa-f]{2})(?:(?P=s)[0-9A-Fa-f]{2}){4}|[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4})(?![\w]|[:-][0-9A-Fa-f])"
+)
+
+
+def macs(facts: Facts) -> Iterator[Span]:
+    """MAC addresses with colons, dashes or Cisco's dots."""
+    for match in _MAC.finditer(facts.text):
+        if re.search(r"\d", match[0]):
+            yield Span(match.start(), match.end(), "MAC_ADDRESS")
+
+
+def might_mac(facts: Facts) -> bool:
+    text = facts.text
+    return facts.digit and (text.count(":") >= 5 or text.count("-") >= 5 or text.count(".") >= 2)

@@ -1,0 +1,132 @@
+"""Phone numbers of all regions, by `phonenumbers` and by the words and shapes around them.
+
+A bare run of digits is evidence of nothing: it needs a phone word before it, a plus, or separators as people
+write them in a number that some region's plan holds valid.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from ragbench_dagster.traffic.scrubbing.facts import Facts
+from ragbench_dagster.traffic.scrubbing.spans import Span
+
+_CANDIDATE = re.compile(
+    r"(?<![\d])(?<!\d[.,:/])(?:\+{1,2}|00|\(\+|\()?\d(?:[ ().-]{0,3}\d|/\d|x\d){4,24}"
+    r"(?:\s?(?:x|ext\.?|extension|#)\s?\d{1,6})?",
+    re.IGNORECASE,
+)
+_WORD = re.compile(
+    r"\b(?:phones?|telephones?|tel|mobiles?|mobil|cell|cellphone|fax|call(?:ed|ing)?(?! (?:center|centre))|ring|reach|dial|text|texted|sms"
+    r"|whatsapp|signal|telegram|landline|hotline|handy|handynummer|telefon|telefono|teléfono|téléphone|portable"
+    r"|móvil|movil|celular|telefone|telefoon|mobiel|puhelin|gsm|appelez|appeler|appelle|rufen|anrufen|anruf"
+    r"|erreichbar|unter|melden|llame|llámame|llamar|llamen|chiamare|chiamami|bel|ligue|ligar|desk|office|contact|messages? (?:to|at)|registered"
+    r"|number is|num|numéro|número|numero|nummer|my number|his number|her number|their number|our number|callback|call back|helpline|pager|voicemail)\b",
+    re.IGNORECASE,
+)
+_BEFORE, _AFTER = 40, 14  # characters in which a phone word counts
+_NOT_BEFORE = re.compile(
+    r"\b(?:order|invoice|ticket|case|ref|reference|serial|form|account|acct|id|job|cursor|offset|line|page|row|lat|lon|latitude"
+    r"|longitude|version|build|error|code|isbn|issn|sku|part|model|article|section|item|port|size|ttl|epoch|timestamp|season|year|zip|amount|total|transaction|tracking)"
+    r"(?:\s(?:number|no|id|nr))?[\s.:#=-]{0,3}\Z",
+    re.IGNORECASE,
+)
+_DATE = re.compile(
+    r"\d{1,2}[./-]\d{1,2}[./-](?:19|20)?\d{2}|(?:19|20)\d{2}[./-]\d{1,2}[./-]\d{1,2}|(?:19|20)\d{2}\s?[/-]\s?(?:19|20)\d{2}"
+    r"|(?:19|20)\d{2}[-/]?[01]\d[-/]?[0-3]\d(?:[ T-]?\d{2,6})?"
+)
+# Tried in this order: most numbers are found early, and all regions are tried in the end.
+_COMMON = (
+    "US", "GB", "DE", "FR", "IN", "AU", "ES", "IT", "BR", "MX", "NL", "SE", "CH", "AT", "BE", "PL", "DK", "NO",
+    "FI", "IE", "PT", "CZ", "HU", "GR", "RO", "RU", "UA", "TR", "ZA", "NZ", "JP", "CN", "KR", "IL", "AE", "SG",
+)  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _regions() -> tuple[str, ...]:
+    import phonenumbers
+
+    rest = sorted(set(phonenumbers.SUPPORTED_REGIONS) - set(_COMMON))
+    return (*_COMMON, *rest)
+
+
+@lru_cache(maxsize=20_000)
+def valid(number: str, regions: int | None = None) -> bool:
+    """`number` (digits, perhaps a leading plus) is valid in some region's numbering plan."""
+    import phonenumbers
+
+    if number.startswith("+"):
+        try:
+            return phonenumbers.is_valid_number(phonenumbers.parse(number, None))
+        except phonenumbers.NumberParseException:
+            return False
+    for region in _regions()[:regions]:
+        try:
+            parsed = phonenumbers.parse(number, region)
+        except phonenumbers.NumberParseException:
+            continue
+        if phonenumbers.is_valid_number_for_region(parsed, region):
+            return True
+    return False
+
+
+def _bare(raw: str) -> str:
+    body = re.split(r"(?i)\s?(?:x|ext\.?|extension|#)\s?(?=\d{1,6}\Z)", raw)[0]
+    digits = re.sub(r"\(0\)|\D", "", body)
+    return ("+" if raw.lstrip("(").startswith("+") else "") + digits
+
+
+def phones(facts: Facts) -> Iterator[Span]:
+    """Phone numbers. See the module's text for what counts as evidence."""
+    text = facts.text
+    for match in _CANDIDATE.finditer(text):
+        start, end = match.start(), match.end()
+        raw = match[0]
+        if raw.startswith("(") and ")" not in raw:
+            start, raw = start + 1, raw[1:]
+        raw = raw.rstrip("( .-")
+        end = start + len(raw)
+        while raw.count(")") > raw.count("(") and raw.endswith(")"):
+            raw = raw[:-1]
+            end -= 1
+        before, after = text[max(0, start - _BEFORE) : start], text[end : end + _AFTER]
+        number = _bare(raw)
+        n = len(number.lstrip("+"))
+        if not 6 <= n <= 18 or _DATE.fullmatch(raw):
+            continue
+        plus = number.startswith("+")
+        if not plus and (
+            re.search(r"[\w]-?\Z|[-./_][\w]?\Z|[$€£]\s?\Z|\d[.,]\Z", before)
+            and not re.search(r"\b[A-Za-z]{2,}:?\Z", before)
+        ):
+            continue
+        if (
+            re.match(r"[-_/]?[A-Za-z]*\d|-[0-9a-f]{4}|[%°$€£]|\s?(?:usd|eur|gbp|kg|km|mb|gb|ms|px)\b", after)
+            and not plus
+        ):
+            continue
+        word = _WORD.search(before) is not None
+        if plus:
+            if valid(number) or (n >= 8 and (word or re.search(r"[ ()-]", raw))):
+                yield Span(start, end, "PHONE_NUMBER")
+            continue
+        if _NOT_BEFORE.search(before) and not re.search(r"(?i)\b(?:phone|mobile|tel|fax)\b", before):
+            continue
+        if word or re.match(r"(?i)[\s,-]{0,3}(?:office|fax|mobile|cell|home|work)\b", after):
+            yield Span(start, end, "PHONE_NUMBER")
+            continue
+        groups = re.findall(r"\d+", raw)
+        separated = len(groups) >= 2 and all(len(g) >= 2 for g in groups) and not re.search(r"\d/\d", raw)
+        if (
+            separated
+            and n >= 9
+            and valid(number, 36)
+            and not re.search(r"\d\.\d", raw.replace(".", "-", 2) if len(groups) == 3 else raw)
+        ):
+            yield Span(start, end, "PHONE_NUMBER")
+
+
+def might_phone(facts: Facts) -> bool:
+    return facts.digits >= 6

@@ -1,0 +1,179 @@
+"""The scrubber: all recognisers over a text, batched, cached on distinct texts."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ragbench_dagster.settings import Scrub
+from ragbench_dagster.traffic.scrubbing import announced, births, custom, finance, national, network, people, phones
+from ragbench_dagster.traffic.scrubbing import secrets as keys
+from ragbench_dagster.traffic.scrubbing import streets
+from ragbench_dagster.traffic.scrubbing.entities import NER_LABELS, Chosen, choose
+from ragbench_dagster.traffic.scrubbing.facts import Facts
+from ragbench_dagster.traffic.scrubbing.lexicon import lexicon
+from ragbench_dagster.traffic.scrubbing.ner import Entities, ner_for
+from ragbench_dagster.traffic.scrubbing.placeholders import Numbering, Request, ScrubbedRequest, scrub_request
+from ragbench_dagster.traffic.scrubbing.spans import PLACEHOLDER, Span, clear_of, resolve
+from ragbench_dagster.traffic.scrubbing.view import view_of
+
+CACHE_CHARS = 8_000_000  # characters of distinct texts whose spans are remembered
+Finder = tuple[frozenset[str], Callable[[Facts], bool], Callable[[Facts], Iterable[Span]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scrubbed:
+    """A text with placeholders in place of its spans, which index the input text."""
+
+    text: str
+    spans: tuple[Span, ...]
+
+
+class Scrubber:
+    """Finds and replaces personal data. Make one with `build_scrubber`; it is not thread-safe."""
+
+    def __init__(self, settings: Scrub, skip: bool = True) -> None:
+        self.settings = settings
+        countries = tuple(sorted({c.upper() for c in settings.countries}))
+        self.chosen: Chosen = choose(settings, national.entities_of(countries) if countries else frozenset())
+        self._skip = skip  # False: every recogniser sees every text (the tests compare)
+        self._allowed = custom.Allowed(settings.allow)
+        self._own = [custom.build(i, r) for i, r in enumerate(settings.recognizers)]
+        self._persons = "PERSON" in self.chosen
+        self._labels = {label: name for name, labels in NER_LABELS.items() if name in self.chosen for label in labels}
+        self.ner = ner_for(settings.ner) if self._persons or self._labels else None
+        self._lexicon = lexicon() if self._persons else None
+        self._finders = list(self._build(countries))
+        self._cache: OrderedDict[str, tuple[Span, ...]] = OrderedDict()
+        self._cached_chars = 0
+
+    def _build(self, countries: tuple[str, ...]) -> Iterator[Finder]:
+        narrow = self.chosen.urls == "identifying"
+        table: list[tuple[tuple[str, ...], Callable[[Facts], bool], Callable[[Facts], Iterable[Span]]]] = [
+            (("URL",), network.might_url, lambda f: network.urls(f, narrow)),
+            (("SECRET",), keys.might_secret, keys.secrets),
+            (("EMAIL_ADDRESS",), network.might_email, network.emails),
+            (("IP_ADDRESS",), network.might_address, network.addresses),
+            (("MAC_ADDRESS",), network.might_mac, network.macs),
+            (("IBAN_CODE",), finance.might_iban, finance.ibans),
+            (("CREDIT_CARD",), finance.might_card, finance.cards),
+            (("US_SSN", "US_ITIN"), finance.might_ssn, finance.ssns),
+            (("DATE_OF_BIRTH",), births.might_birth, births.births),
+            (("PHONE_NUMBER",), phones.might_phone, phones.phones),
+            (("ADDRESS",), streets.might_street, streets.streets),
+        ]
+        if (lex := self._lexicon) is not None:
+            table.append((("PERSON",), announced.might_announce, lambda f: announced.announced(f, lex)))
+            table.append((("PERSON",), lambda f: people.wants_ner(f, lex), lambda f: people.people(f, lex)))
+        special = self.chosen.entities & (
+            national.entities_of(countries)
+            | {"CRYPTO", "MEDICAL_LICENSE", "US_PASSPORT", "US_DRIVER_LICENSE", "US_BANK_NUMBER"}
+        )
+        if special:
+            table.append(
+                (
+                    tuple(special),
+                    lambda f: national.might_national(f, countries),
+                    lambda f: national.national_ids(f, countries, special),
+                )
+            )
+        for entities, might, find in table:
+            if any(e in self.chosen for e in entities):
+                yield frozenset(entities), might, find
+
+    def spans(self, text: str) -> list[Span]:
+        """The personal data in `text`, in order, without overlaps; offsets index `text`."""
+        return list(self._all([text])[0])
+
+    def texts(self, texts: Sequence[str]) -> list[Scrubbed]:
+        """Each text scrubbed for itself: placeholders are numbered within the text."""
+        return [
+            Scrubbed(Numbering([text]).replace(text, spans), spans)
+            for text, spans in zip(texts, self._all(texts), strict=True)
+        ]
+
+    def plain(self, text: str) -> str:
+        """`text` (a file name, a category, a document id) with placeholders without numbers."""
+        out, at = [], 0
+        for span in self._all([text])[0]:
+            out += [text[at : span.start], f"<{span.type}>"]
+            at = span.end
+        return "".join([*out, text[at:]])
+
+    def request(
+        self, query: str, response: str | None = None, contexts: Sequence[str] = (), history: Sequence[str] = ()
+    ) -> ScrubbedRequest:
+        """One request, its placeholders shared between question, answer, contexts and history."""
+        return self.requests([Request(query, response, tuple(contexts), tuple(history))])[0]
+
+    def requests(self, requests: Sequence[Request]) -> list[ScrubbedRequest]:
+        """Many requests at once: faster, and each numbered for itself."""
+        flat = [text for request in requests for text in request.all_texts]
+        spans = iter(self._all(flat))
+        return [scrub_request(request, [next(spans) for _ in request.all_texts], self._lexicon) for request in requests]
+
+    def _all(self, texts: Sequence[str]) -> list[tuple[Span, ...]]:
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._cache]
+        done = dict(zip(fresh, self._find_all(fresh), strict=True))
+        out = []
+        for text in texts:
+            spans = done.get(text)
+            if spans is None:
+                self._cache.move_to_end(text)
+                spans = self._cache[text]
+            out.append(spans)
+        for text, spans in done.items():
+            self._remember(text, spans)
+        return out
+
+    def _remember(self, text: str, spans: tuple[Span, ...]) -> None:
+        if len(text) > CACHE_CHARS // 8:
+            return
+        self._cache[text] = spans
+        self._cached_chars += len(text) + 64
+        while self._cached_chars > CACHE_CHARS:
+            old, _ = self._cache.popitem(last=False)
+            self._cached_chars -= len(old) + 64
+
+    def _find_all(self, texts: list[str]) -> list[tuple[Span, ...]]:
+        views = [view_of(text) for text in texts]
+        facts = [Facts(view.text) for view in views]
+        self._ask_model(facts)
+        return [tuple(self._find(text, view, fact)) for text, view, fact in zip(texts, views, facts, strict=True)]
+
+    def _ask_model(self, facts: list[Facts]) -> None:
+        if self.ner is None:
+            return
+        lex = self._lexicon
+        wanted = [f for f in facts if not self._skip or self._labels or (lex is not None and people.wants_ner(f, lex))]
+        answers: list[Entities] = self.ner.entities([f.text for f in wanted]) if wanted else []
+        for fact, entities in zip(wanted, answers, strict=True):
+            fact.entities = entities
+        for fact in facts:
+            fact.ner_ran = True
+
+    def _find(self, text: str, view, facts: Facts) -> list[Span]:  # type: ignore[no-untyped-def]
+        found: list[Span] = []
+        for entities, might, find in self._finders:
+            if not self._skip or might(facts):
+                found.extend(s for s in find(facts) if s.type in entities and s.type in self.chosen)
+        for own in self._own:
+            found.extend(own(view.text))
+        for label, name in self._labels.items():
+            found.extend(Span(a, b, name, 0.5) for a, b in facts.entities.get(label, ()))
+        if not found:
+            return []
+        found = self._allowed.keep(found, view.text)
+        zones = [m.span() for m in PLACEHOLDER.finditer(view.text)]
+        spans = resolve(clear_of(found, zones), view.text)
+        return [view.back(span) for span in spans]
+
+
+def build_scrubber(settings: Scrub | None = None) -> Scrubber:
+    """A scrubber for `scrub` in ragbench.yaml (None: the defaults).
+
+    Raises:
+        UserError: an unknown entity or country, a recogniser that cannot be made, a model that is missing.
+    """
+    return Scrubber(settings or Scrub())

@@ -1,0 +1,88 @@
+"""What a recogniser returns, and how overlapping findings become one non-overlapping list."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+# A placeholder that is already in the text: `<PERSON>` or `<PERSON_1>`. It passes through unharmed.
+PLACEHOLDER = re.compile(r"<([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*?)(?:_(\d{1,9}))?>")
+
+# Which type wins where findings overlap: the more specific, and the one that hides more.
+_ORDER = (
+    "URL", "SECRET", "EMAIL_ADDRESS", "IBAN_CODE", "CREDIT_CARD", "US_SSN", "US_ITIN", "MAC_ADDRESS",
+    "IP_ADDRESS", "CRYPTO", "DATE_OF_BIRTH", "ADDRESS", "PHONE_NUMBER",
+)  # fmt: skip
+PRIORITY = {name: rank for rank, name in enumerate(_ORDER)}
+LAST = {"PERSON": 100, "ORGANIZATION": 101, "LOCATION": 102, "NRP": 103, "DATE_TIME": 104}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Personal data at `text[start:end]`; offsets count characters of the input text."""
+
+    start: int
+    end: int
+    type: str
+    score: float = 1.0
+
+
+def rank(type_: str) -> int:
+    """Smaller wins. Types without a place of their own (national ids, the user's own) stand in between."""
+    return PRIORITY.get(type_, LAST.get(type_, 50))
+
+
+def resolve(found: Iterable[Span], text: str) -> list[Span]:
+    """Non-overlapping spans in text order.
+
+    The better rank wins, then the longer span. What a losing span covers beyond the winner stays hidden
+    too (a leak is worse than a long placeholder), unless no letter or digit is in it.
+    """
+    taken: list[Span] = []
+    for span in sorted(found, key=lambda s: (rank(s.type), s.start - s.end, s.start, s.type)):
+        for piece in _outside(span, taken):
+            start, end = _trim(text, piece.start, piece.end)
+            if start < end and (piece == span or _worth(text[start:end], span.type)):
+                taken.append(Span(start, end, span.type, span.score))
+    return sorted(taken, key=lambda s: s.start)
+
+
+def _outside(span: Span, taken: list[Span]) -> list[Span]:
+    pieces = [span]
+    for other in taken:
+        if other.start >= span.end or other.end <= span.start:
+            continue
+        rest = []
+        for piece in pieces:
+            if other.start >= piece.end or other.end <= piece.start:
+                rest.append(piece)
+                continue
+            if piece.start < other.start:
+                rest.append(Span(piece.start, other.start, piece.type, piece.score))
+            if piece.end > other.end:
+                rest.append(Span(other.end, piece.end, piece.type, piece.score))
+        pieces = rest
+    return pieces
+
+
+def _trim(text: str, start: int, end: int) -> tuple[int, int]:
+    while start < end and text[start].isspace():
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+def _worth(piece: str, type_: str) -> bool:
+    if type_ in ("PHONE_NUMBER", "DATE_TIME"):
+        return sum(c.isdigit() for c in piece) >= 6
+    return sum(c.isalnum() for c in piece) >= 2
+
+
+def clear_of(spans: Iterable[Span], zones: list[tuple[int, int]]) -> list[Span]:
+    """`spans` without what lies in `zones` (placeholders that were already there)."""
+    if not zones:
+        return list(spans)
+    walls = [Span(a, b, "") for a, b in zones]
+    return [piece for span in spans for piece in _outside(span, walls) if piece.end > piece.start]

@@ -1,0 +1,89 @@
+"""The text as recognisers see it: look-alike characters folded, invisible ones removed, offsets kept.
+
+People paste numbers with non-breaking spaces, full-width digits and direction marks in between. Recognisers
+work on the view; their spans are mapped back to the input text.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from functools import cached_property
+
+from ragbench_dagster.traffic.scrubbing.spans import Span
+
+# Zero-width and direction marks, soft hyphen, variation selectors: they draw nothing.
+_INVISIBLE = {
+    0x00AD, 0x034F, 0x061C, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070),
+    *range(0xFE00, 0xFE10), 0xFEFF,
+}  # fmt: skip
+_DASHES = dict.fromkeys([0x2010, 0x2011, 0x2012, 0x2013, 0x2212, 0xFE58, 0xFE63, 0xFF0D], "-")
+_QUOTES = {0x2018: "'", 0x2019: "'", 0x02BC: "'", 0xFF07: "'"}
+
+
+@dataclass(frozen=True)
+class View:
+    """`text` for recognisers; `origin[i]` is the place of `text[i]` in the input (None: the same)."""
+
+    text: str
+    origin: tuple[int, ...] | None = None
+    length: int = 0  # of the input text
+
+    @cached_property
+    def _ends(self) -> tuple[int, ...]:
+        assert self.origin is not None
+        return (*self.origin[1:], self.length)
+
+    def back(self, span: Span) -> Span:
+        """`span` of the view as a span of the input text, with all invisible characters inside it."""
+        if self.origin is None or span.end <= span.start:
+            return span
+        return Span(self.origin[span.start], self._ends[span.end - 1], span.type, span.score)
+
+
+def view_of(text: str) -> View:
+    """The view of `text`; plain text costs one scan and no copy."""
+    if text.isascii() or not any(_special(ch) for ch in set(text)):
+        return View(text, None, len(text))
+    out: list[str] = []
+    origin: list[int] = []
+    for at, ch in enumerate(text):
+        code = ord(ch)
+        if code < 128:
+            out.append(ch)
+        elif code in _INVISIBLE:
+            continue
+        elif unicodedata.combining(ch) and out:
+            joined = unicodedata.normalize("NFC", out[-1] + ch)
+            if len(joined) == 1:
+                out[-1] = joined
+                continue
+            out.append(ch)
+        else:
+            out.append(_fold(ch))
+        origin.append(at)
+    return View("".join(out), tuple(origin), len(text))
+
+
+def _special(ch: str) -> bool:
+    code = ord(ch)
+    if code < 128:
+        return False
+    return code in _INVISIBLE or bool(unicodedata.combining(ch)) or _fold(ch) != ch
+
+
+def _fold(ch: str) -> str:
+    """One character for one: spaces, dashes, quotes, full-width forms and foreign digits as ASCII."""
+    code = ord(ch)
+    if code in _DASHES:
+        return _DASHES[code]
+    if code in _QUOTES:
+        return _QUOTES[code]
+    kind = unicodedata.category(ch)
+    if kind == "Zs":
+        return " "
+    if kind == "Nd":
+        return str(unicodedata.digit(ch))
+    if 0xFF01 <= code <= 0xFF5E:
+        return chr(code - 0xFEE0)
+    return ch
