@@ -1,0 +1,94 @@
+"""Every night of the store in one table, and the best value a metric ever had. Reads only.
+
+Nights made under different conditions (release, judge, template) stand side by side here without being ranked as
+one experiment: each row carries its conditions, so that the reader sees what else changed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragbench_dagster.store import Workspace, read_json
+
+LOWER_IS_BETTER = ("latency_", "cost_")
+
+
+def nights(ws: Workspace) -> list[str]:
+    """Days of the store that have a finished summary, oldest first."""
+    folder = ws.night("x").parent
+    return sorted(p.parent.name for p in folder.glob("????-??-??/summary.json"))
+
+
+def history_rows(ws: Workspace, best: str | None = None) -> list[dict[str, Any]]:
+    """One row for each night and system, newest first; with `best`, the metric's values, best first.
+
+    Args:
+        best: a metric's name as in `run --json` (`answer_relevancy`, `hit_rate@5`, `latency_p95_ms`).
+
+    Returns:
+        Rows with equal keys. With `best`: value, interval, n, and under which system version, judge, template,
+        release and code it was reached; ties go to the older night. Empty where no night has the metric.
+    """
+    found = [(day, name, figures) for day in nights(ws) for name, figures in _systems(ws, day)]
+    if best is not None:
+        return _best(ws, found, best)
+    columns = list(dict.fromkeys(metric for _, _, figures in found for metric in figures))
+    rows = []
+    for day, name, figures in reversed(found):
+        conditions = _conditions(ws, day)
+        row = {"date": day, "system": name, "gate": conditions["gate"]}
+        row |= {metric: _value(figures.get(metric)) for metric in columns}
+        rows.append(row | {"release": conditions["release"], "judge": conditions["judge"]})
+    return rows
+
+
+def _systems(ws: Workspace, day: str) -> list[tuple[str, dict[str, Any]]]:
+    from ragbench_dagster.reporting.summary import summary_for_json
+
+    return sorted(summary_for_json(ws, day)["systems"].items())
+
+
+def _value(figure: Any) -> Any:
+    return figure.get("value") if isinstance(figure, dict) else figure
+
+
+def _best(ws: Workspace, found: list[tuple[str, str, dict[str, Any]]], metric: str) -> list[dict[str, Any]]:
+    rows = []
+    for day, name, figures in found:
+        figure = figures.get(metric)
+        value = _value(figure)
+        if value is None:
+            continue
+        facts = figure if isinstance(figure, dict) else {}
+        conditions = _conditions(ws, day)
+        rows.append(
+            {
+                "date": day,
+                "system": name,
+                "metric": metric,
+                "value": value,
+                **{key: facts.get(key) for key in ("low", "high", "n", "coverage")},
+                "system_version": conditions["systems"].get(name),
+                "judge": conditions["judge"],
+                "template": conditions["templates"].get(metric),
+                "release": conditions["release"],
+                "code_version": conditions["code_version"],
+                "gate": conditions["gate"],
+            }
+        )
+    sign = 1 if metric.startswith(LOWER_IS_BETTER) else -1
+    return sorted(rows, key=lambda r: (sign * r["value"], r["date"], r["system"]))
+
+
+def _conditions(ws: Workspace, day: str) -> dict[str, Any]:
+    manifest = read_json(ws.night(day) / "manifest.json") or {}
+    gate = read_json(ws.night(day) / "gate.json") or {}
+    judge = manifest.get("judge") or {}
+    return {
+        "release": manifest.get("release"),
+        "systems": manifest.get("systems") or {},
+        "judge": judge.get("model") or judge.get("provider"),
+        "templates": manifest.get("templates") or {},
+        "code_version": manifest.get("code_version"),
+        "gate": gate.get("verdict"),
+    }
