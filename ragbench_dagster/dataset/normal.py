@@ -1,0 +1,176 @@
+"""The normalised form of a question: two texts with one form are one question (design 8.1).
+
+Case, spacing, punctuation, Unicode spelling, greetings, politeness and the numbers of placeholders go;
+symbols that carry meaning (C++, C#, .net, $, €, %, 10.5, -5, --max-age) and accents stay. Only text of the
+form itself decides, never a dictionary, so that a form and the ids made of it outlive every update.
+Phrases are `phrases.py`'s, typing errors are `edits.py`'s.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ragbench_dagster.dataset.phrases import strip_phrases
+from ragbench_dagster.store import digest
+
+FORM_VERSION = "1"  # raise it when any form changes: cached digests and releases are cut anew
+TURN = "\n"  # the token between the turns of a conversation
+
+# Letters of other alphabets that look like Latin ones; mapped only inside words that also hold Latin letters.
+_LOOKALIKES = str.maketrans(
+    "аеорсухіјѕԁһӏԛԝкмтвнαορνκιτυχβεηγ",
+    "aeopcyxijsdhlqwkmtbhaopvkituxbeny",
+)
+_BEFORE_NFKC = str.maketrans(
+    {
+        **{mark: f"^{digit}" for digit, mark in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},  # NFKC would read 10⁵ as 105
+        "¼": " 1/4",
+        "½": " 1/2",
+        "¾": " 3/4",
+        "⅓": " 1/3",
+        "⅔": " 2/3",  # and 1½ as 11/2
+        **dict.fromkeys("’‘‛ʼʹ′´`＇ʻ", "'"),
+        **dict.fromkeys("“”„‟«»″〝〞", '"'),
+        **dict.fromkeys("‐‑‒–—―−﹣", "-"),
+        **dict.fromkeys("؟¿¡。、，！？；：।", " "),
+        # soft hyphen, zero-width and direction marks, variation selectors carry nothing
+        **dict.fromkeys([0xAD, 0x34F, 0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F)]),
+        **dict.fromkeys([*range(0x2060, 0x2070), *range(0xFE00, 0xFE10), 0xFEFF, 0x2028, 0x2029], " "),
+        **dict.fromkeys([*range(0x2060, 0x2070), *range(0xFE00, 0xFE10), 0xFEFF]),
+    }
+)
+
+
+def _token_pattern(word: str) -> re.Pattern[str]:
+    """The tokens of a case-folded text; `word` is the class of the characters words are made of."""
+    return re.compile(
+        rf"""
+          </?[a-z][a-z0-9_]*>                          # placeholder, or an HTML tag
+        | (?<!\S)--[a-z0-9][\w-]*                      # --flag
+        | (?<!\S)-[a-z](?=\s|$)                        # -v
+        | (?<![\w.)\]%])[-+]?\.?\d+(?:[.,:/']\d+)*[{word}]*\s?%?  # -5, 10.5, 24/7, 5'10, 3g, 50%
+        | (?<!\S)[/.\#@]?(?=[^\W_])[{word}]/[{word}](?![{word}/])  # w/o, i/o, a/b
+        | (?<!\S)[/.][^\W\d_][{word}/.-]*              # .net, /etc/hosts
+        | [\#@]?[{word}]+(?:[.][{word}]+)*(?:\+\+?|\#)?(?![{word}+\#])  # word, node.js, v1.5, c++, c#, #tag
+        | [\#@]?[{word}]+(?:[.][{word}]+)*
+        | (?<=\d)\s?-\s?(?=\d)                         # 10 - 5
+        | [-=!<>~:]*[=<>][-=<>~]*|&&|\|\|              # operators, arrows
+        | [$%&+*^~|\\@]
+        | [^\s\x00-\x7f]
+        """,
+        re.VERBOSE,
+    )
+
+
+_ASCII_TOKENS = _token_pattern(r"\w")
+_SIMPLE = re.compile(r"[a-z0-9 ,?!]*[a-z0-9][.?! ]*")  # most questions: no symbol that needs a look
+_RUN = re.compile(r"([^\W\d_])\1{2,}")
+_SIZES = re.compile(r"[ivxlcdm]+|x+[sl]|w{3}")  # roman numbers, XXL, www
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?%?")
+_APOSTROPHE = re.compile(r"(?<=[^\W\d_])'(?=[^\W\d_])")
+_NUMBERED = re.compile(r"<([a-z][a-z0-9_]*?)_\d+>")
+_INITIALS = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
+_FILE_END = re.compile(
+    r".+\.(?:js|ts|net|com|org|io|ai|dev|app|edu|gov|info|eu|de|fr|uk|py|rb|go|rs|md|txt|csv|tsv|json|ya?ml|xml|"
+    r"html?|css|pdf|docx?|xlsx?|pptx?|zip|tar|gz|exe|sh|sql|log|ini|cfg|conf|toml|env|jar|png|jpe?g|gif|svg|mp[34])"
+)
+
+
+@lru_cache(maxsize=1)
+def _unicode_tokens() -> re.Pattern[str]:
+    """As `_ASCII_TOKENS`, with combining marks inside words: Hindi and Thai vowels are such marks."""
+    marks, start = [], None
+    for code in range(0x300, 0x1E945):
+        is_mark = unicodedata.category(chr(code))[0] == "M"
+        if is_mark and start is None:
+            start = code
+        elif not is_mark and start is not None:
+            marks.append(f"{chr(start)}-{chr(code - 1)}")
+            start = None
+    return _token_pattern(r"\w" + "".join(marks))
+
+
+def normalise(text: str) -> str:
+    """The normalised form of one question; never empty for a text that holds a visible character."""
+    return " ".join(strip_phrases(tokens_of(text)))
+
+
+def form_of(query: str, history: Sequence[str] = ()) -> str:
+    """The form of a question in its conversation: the turns before it count, else it means nothing."""
+    if not history:
+        return normalise(query)
+    return f" {TURN} ".join([*(normalise(turn) for turn in history), normalise(query)])
+
+
+def loose_form(query: str) -> str:
+    """The form with greetings and politeness still in it: finds a typing error inside those."""
+    return " ".join(tokens_of(query))
+
+
+def example_id(form: str) -> str:
+    """Id of the example with this form. It starts with a letter: a spreadsheet leaves it alone."""
+    return "e" + digest(form, size=8)
+
+
+def tokens_of(text: str) -> list[str]:
+    """The tokens of a text after case, spacing, punctuation and Unicode spelling are settled."""
+    if text.isascii():
+        folded = text.lower()
+        if _SIMPLE.fullmatch(folded) and not _RUN.search(folded):
+            plain = folded.replace("?", " ").replace("!", " ")
+            if "," not in plain and "." not in plain.rstrip(". "):
+                return plain.replace(".", " ").split()
+        pattern = _ASCII_TOKENS
+    else:
+        folded = unicodedata.normalize("NFKC", text.translate(_BEFORE_NFKC)).casefold()
+        folded = unicodedata.normalize("NFC", folded).translate(_BEFORE_NFKC)
+        pattern = _unicode_tokens()
+    if "'" in folded:
+        folded = _APOSTROPHE.sub("", folded)
+    if "<" in folded:
+        folded = _NUMBERED.sub(r"<\1>", folded)
+    tokens: list[str] = []
+    for token in pattern.findall(folded):
+        if token.isalpha() and token.isascii():
+            tokens.append(token if len(token) < 3 else _squeezed(token))
+        else:
+            tokens.extend(_careful(token))
+    return tokens or " ".join(folded.split()).split(" ")
+
+
+def _squeezed(word: str) -> str:
+    """Three and more of one letter become two ("heeelp", "heelp": one edit from "help")."""
+    if not _RUN.search(word) or _SIZES.fullmatch(word) or len(set(word)) == 1:
+        return word
+    return _RUN.sub(r"\1\1", word)
+
+
+def _careful(token: str) -> list[str]:
+    """Tokens that are more than a plain word; punctuation gives none."""
+    if token == "&":
+        return ["and"]
+    if len(token) == 1 and not token.isalnum():
+        return [token] if token.isascii() or unicodedata.category(token)[0] == "S" else []
+    if not token.strip("_"):
+        return []
+    token = token.strip()
+    if token[0].isdigit() or token[0] in "+-.":
+        token = token.replace(" ", "")
+        return [token.replace(",", "") if _THOUSANDS.fullmatch(token) else token]
+    if "." in token[1:]:
+        return _dotted(token)
+    if not token.isascii() and any("a" <= letter <= "z" for letter in token):
+        token = token.translate(_LOOKALIKES)
+    return [_squeezed(token)]
+
+
+def _dotted(token: str) -> list[str]:
+    """`u.s` is `us`, `node.js` and `v1.5` stay, `card.how` is two words with a forgotten space."""
+    if _INITIALS.fullmatch(token):
+        return [token.replace(".", "")]
+    if _FILE_END.fullmatch(token) or not token.replace(".", "").isalpha() or "/" in token:
+        return [token]
+    return [_squeezed(part) for part in token.split(".") if part]
