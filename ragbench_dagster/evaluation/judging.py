@@ -1,0 +1,198 @@
+"""Judges the answers of a night, of a calibration round or of a file; every verdict is paid for once.
+
+    store/nights/DAY/SYSTEM/verdicts.parquet   records.SCORES, a pure function of the answers and the ledger
+
+How one answer is graded belongs in `judge/` and `embedded/`; what a mean of verdicts says, in reporting.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation.identity import batched
+from ragbench_dagster.evaluation.ledger import Ledger
+from ragbench_dagster.evaluation.night_items import NightItems, ReleaseLike, score_rows
+from ragbench_dagster.evaluation.session import Progress, Session, evaluators_for
+from ragbench_dagster.records import Item, Verdict
+from ragbench_dagster.settings import Judge, Settings
+from ragbench_dagster.store import Workspace, write_table
+
+_STAGE_ROWS = 2000  # rows of a stage that are judged together
+
+
+@dataclass(frozen=True)
+class JudgeRun:
+    """The verdicts on one system's answers.
+
+    `calls` counts requests to the provider made now, and verdicts the embedded judge computed anew; `cost_usd`
+    is what they cost. `unavailable` says why no call could be made ("" where calls can be made).
+    """
+
+    scores: pa.Table  # records.SCORES
+    calls: int
+    cost_usd: float
+    statuses: dict[str, int]
+    unavailable: str = ""
+    warnings: list[str] = field(default_factory=list)
+    served_models: list[str] = field(default_factory=list)
+
+
+def judge_answers(
+    ws: Workspace,
+    day: str,
+    name: str,
+    responses: pa.Table,
+    release: ReleaseLike,
+    progress: Progress | None = None,
+) -> JudgeRun:
+    """Judge the answers of system `name` on every judged metric, and write the night's verdicts.parquet.
+
+    Raises:
+        UserError: the judge cannot be used (key refused, quota gone, wrong address or parameter) or its settings
+            are wrong; finished verdicts are in the ledger.
+        Interrupted: a signal came; finished verdicts are in the ledger.
+    """
+    metrics = ws.settings.judged_metrics
+    evaluators = evaluators_for(metrics, ws.settings.judge, ws)
+    version = (responses.schema.metadata or {}).get(b"version", b"").decode() or _stored_version(ws, day, name)
+    with Ledger.open(ws) as ledger:
+        session = Session(ws, evaluators, ledger, day=day, system=name, system_version=version)
+        ledger.forget_failures(day, name, [e.name for e in evaluators.values()])
+        items = NightItems(responses, release)
+        session.run(lambda: ((m, i) for i in items() for m in metrics), items.count * len(metrics), progress)
+        table, served = score_rows(name, metrics, items, session)
+    write_table(ws.night(day, name) / "verdicts.parquet", table, {"system": name})
+    return JudgeRun(
+        table,
+        session.calls,
+        session.cost_usd,
+        dict(sorted(Counter(table["status"].to_pylist()).items())),
+        session.unavailable,
+        _warnings(ws.settings, name),
+        served,
+    )
+
+
+def judge_items(
+    ws: Workspace, metric: str, items: Sequence[Item], round: str = "", progress: Progress | None = None
+) -> list[Verdict]:
+    """Verdicts on `items`, in their order.
+
+    Args:
+        ws: the workspace, whose ledger is read and written.
+        metric: a judged metric.
+        items: what to grade; equal items are judged once.
+        round: part of the key: another round asks afresh, the same one pays nothing twice.
+        progress: called as (label, done, total).
+
+    Returns:
+        One verdict an item. `details["from_ledger"]` is set on those that cost nothing now. Where the judge's key
+        is not set, verdicts that the ledger lacks have status `error`.
+
+    Raises:
+        UserError: as `judge_answers`.
+    """
+    evaluators = evaluators_for([metric], ws.settings.judge, ws)
+    with Ledger.open(ws) as ledger:
+        session = Session(ws, evaluators, ledger, round=round)
+        session.run(lambda: ((metric, item) for item in items), len(items), progress)
+        return [verdict for _, _, _, verdict in session.verdicts((metric, item) for item in items)]
+
+
+def stage_judge(
+    rows: Iterable[dict[str, Any]], metric: str, judge: Judge, ws: Workspace | None = None
+) -> Iterator[dict[str, Any]]:
+    """{id, query, contexts, response, reference} -> adds status, score, passing, feedback; in input order.
+
+    Rows are read and judged some thousands at a time. With a workspace its ledger is used.
+
+    Raises:
+        UserError: a wrong row (named by its number), or a judge that cannot be used; rows judged before come out first.
+    """
+    evaluators = evaluators_for([metric], judge, ws)
+    judge = judge.for_metric(metric)
+    if judge.provider != "embedded" and judge.api_key_env and not os.environ.get(judge.api_key_env):
+        raise UserError(f"the variable {judge.api_key_env} (judge.api_key_env) is not set; set it to the judge's key")
+    with Ledger.open(ws) if ws else Ledger("sqlite://") as ledger:
+        numbered = ((n, row, _row_item(n, row)) for n, row in enumerate(rows, 1))
+        for some in batched(numbered, _STAGE_ROWS):
+            session = Session(ws, evaluators, ledger, judge=judge)
+            pairs = [(metric, item) for _, _, item in some]
+            fault: UserError | None = None
+            try:
+                session.run(lambda pairs=pairs: iter(pairs), len(pairs), None)  # type: ignore[misc]
+            except UserError as raised:
+                fault = raised
+            for (_, row, _), (_, _, _, verdict) in zip(some, session.verdicts(pairs), strict=True):
+                if fault is None or verdict.status != "error":
+                    yield {
+                        **row,
+                        "status": verdict.status,
+                        "score": verdict.score,
+                        "passing": verdict.passing,
+                        "feedback": verdict.feedback,
+                    }
+            if fault is not None:
+                raise fault
+            if ws is None:
+                ledger.clear()  # memory stays bounded; without a workspace nothing is kept
+
+
+def template_hashes(ws: Workspace) -> dict[str, str]:
+    """Metric -> hash of its evaluator's name, version and template."""
+    from ragbench_dagster.store import digest
+
+    evaluators = evaluators_for(ws.settings.judged_metrics, ws.settings.judge, ws)
+    return {m: digest(e.name, e.version, e.template_hash or "", size=8) for m, e in evaluators.items()}
+
+
+def _row_item(number: int, row: dict[str, Any]) -> Item:
+    def text(name: str, needed: bool) -> str | None:
+        value = row.get(name)
+        if value is None and not needed:
+            return None
+        if not isinstance(value, str):
+            raise UserError(f"row {number}: {name} must be text, not {type(value).__name__}")
+        return value
+
+    contexts, history = row.get("contexts") or (), row.get("history") or ()
+    for name, texts in (("contexts", contexts), ("history", history)):
+        if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
+            raise UserError(f"row {number}: {name} must be a list of texts")
+    return Item(
+        example_id=str(row.get("id", number)),
+        query=text("query", True) or "",
+        response=text("response", True) or "",
+        contexts=tuple(contexts),
+        reference=text("reference", False),
+        history=tuple(history),
+        second=text("second", False),
+    )
+
+
+def _stored_version(ws: Workspace, day: str, name: str) -> str:
+    path = ws.night(day, name) / "responses.parquet"
+    if not path.exists():
+        return ""
+    return (pq.read_schema(path).metadata or {}).get(b"version", b"").decode()
+
+
+def _warnings(settings: Settings, name: str) -> list[str]:
+    judge = settings.judge
+    if judge.provider == "embedded":
+        return []
+    found = []
+    model = getattr(settings.systems.get(name), "model", None)
+    if model and model == judge.model:
+        found.append(f"{name}: the judge grades answers of its own model ({model}); such judges favour themselves")
+    if not judge.pinned:
+        found.append(f"judge {judge.model}: not pinned, it may change from one night to the next")
+    return found

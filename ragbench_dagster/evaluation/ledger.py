@@ -1,0 +1,268 @@
+"""The database of all verdicts. A verdict is paid for once: it is committed here as soon as it exists.
+
+`verdicts` holds what need not be asked again, one row a key, never rewritten. `failures` holds what a night could
+not judge (status `error` or `over_budget`); the next run asks those again. SQLite in the store, or any SQLAlchemy
+URL in `ledger:`. How a key is made belongs in `identity.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from time import time
+from types import TracebackType
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import SQLAlchemyError
+
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation import disks
+from ragbench_dagster.evaluation.ledger_tables import FAILURES, SCHEMA, VERDICTS, Entry
+from ragbench_dagster.records import Verdict
+from ragbench_dagster.store import Workspace
+
+__all__ = ["TRANSIENT", "Entry", "Ledger", "check_disk", "location"]
+
+TRANSIENT = frozenset(("error", "over_budget"))  # asked again by the next run
+_BATCH = 500  # keys in one SELECT: SQLite takes 999 parameters at least
+
+_VERDICT_FIELDS = (
+    "status", "score", "passing", "feedback", "raw", "served_model", "fingerprint", "prompt_tokens",
+    "completion_tokens", "cost_usd", "attempts", "latency_ms", "wait_ms",
+)  # fmt: skip
+
+
+def location(ws: Workspace) -> str:
+    """The ledger's SQLAlchemy URL: `ledger:` of ragbench.yaml (a URL or a path), else SQLite in the store."""
+    named = ws.settings.ledger
+    if named and "://" in named:
+        return named
+    path = (ws.root / named) if named else ws.store / "ledger.db"
+    return f"sqlite:///{path}"
+
+
+def check_disk(ws: Workspace) -> str | None:
+    """One line where the ledger would lie on a network file system, which corrupts SQLite's WAL; else None."""
+    url = sa.make_url(location(ws))
+    if not url.drivername.startswith("sqlite") or not url.database or url.database == ":memory:":
+        return None
+    kind = disks.file_system(Path(url.database))
+    if not disks.is_network(kind):
+        return None
+    return (
+        f"{url.database}: lies on a network file system ({kind}), where SQLite's WAL locks up or corrupts; "
+        "set ledger: in ragbench.yaml to a path on a local disk or to a PostgreSQL URL"
+    )
+
+
+class Ledger:
+    """All verdicts of a workspace, for one thread.
+
+    Args:
+        url: SQLAlchemy URL; `sqlite://` keeps everything in memory.
+
+    Raises:
+        UserError: it cannot be opened, read or written; the line says what to do.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = sa.make_url(url)
+        is_sqlite = self._url.get_backend_name() == "sqlite"
+        self.name = self._url.database if is_sqlite else self._url.render_as_string(hide_password=True)
+        dialect = sqlite if is_sqlite else postgresql
+        self._insert = dialect.insert(VERDICTS).on_conflict_do_nothing(index_elements=["key"])
+        failed = dialect.insert(FAILURES)
+        columns = [c.name for c in FAILURES.columns if not c.primary_key]
+        self._upsert = failed.on_conflict_do_update(
+            index_elements=["key", "day", "system"], set_={name: failed.excluded[name] for name in columns}
+        )
+        try:
+            if is_sqlite and self._url.database:
+                Path(self._url.database).parent.mkdir(parents=True, exist_ok=True)
+            self._engine = sa.create_engine(self._url, **({"connect_args": {"timeout": 60}} if is_sqlite else {}))
+            if is_sqlite:
+                sa.event.listen(self._engine, "connect", _sqlite_pragmas)
+            SCHEMA.create_all(self._engine)
+            self._connection = self._engine.connect()
+        except (OSError, ImportError, SQLAlchemyError) as fault:
+            raise self._explain(fault) from fault
+
+    @classmethod
+    def open(cls, ws: Workspace) -> Ledger:
+        """The workspace's ledger; made where there is none."""
+        line = check_disk(ws)
+        if line:
+            raise UserError(line)
+        return cls(location(ws))
+
+    def get(self, keys: Sequence[str]) -> dict[str, Verdict]:
+        """The verdicts that exist under `keys`; `details["from_ledger"]` is set on each."""
+        found: dict[str, Verdict] = {}
+        for start in range(0, len(keys), _BATCH):
+            for row in self._rows(_GET, {"keys": list(keys[start : start + _BATCH])}):
+                found[row[0]] = _verdict(row[1:])
+        return found
+
+    def held(self, keys: Sequence[str]) -> set[str]:
+        """Those of `keys` that need not be asked again."""
+        found: set[str] = set()
+        for start in range(0, len(keys), _BATCH):
+            found.update(row[0] for row in self._rows(_HELD, {"keys": list(keys[start : start + _BATCH])}))
+        return found
+
+    def keep(self, entry: Entry, verdict: Verdict) -> None:
+        """Commit one verdict, or one failure of a night; a verdict that is there already stays as it is."""
+        row = {
+            "key": entry.key,
+            "day": entry.day,
+            "system": entry.system,
+            "example_id": _clean(entry.example_id),
+            "evaluator": entry.evaluator,
+            "status": verdict.status,
+            "feedback": _clean(verdict.feedback),
+            "attempts": verdict.attempts,
+            "latency_ms": verdict.latency_ms,
+            "wait_ms": verdict.wait_ms,
+            "cost_usd": verdict.cost_usd,
+            "at": time(),
+        }
+        if verdict.status in TRANSIENT:
+            self._commit(self._upsert, row)
+            return
+        row |= {
+            "system_version": entry.system_version,
+            "round": entry.round,
+            "evaluator_version": entry.evaluator_version,
+            "template_hash": entry.template_hash,
+            "judge": entry.judge,
+            "parameters": entry.parameters,
+            "score": verdict.score,
+            "passing": verdict.passing,
+            "raw": _clean(verdict.raw),
+            "served_model": verdict.served_model,
+            "fingerprint": verdict.fingerprint,
+            "prompt_tokens": verdict.prompt_tokens,
+            "completion_tokens": verdict.completion_tokens,
+            "details": _clean(json.dumps(verdict.details, sort_keys=True)) if verdict.details else "{}",
+        }
+        self._commit(self._insert, row)
+
+    def failures(self, day: str, system: str) -> dict[str, Verdict]:
+        """What the night `day` could not judge of `system`: key to verdict."""
+        query = sa.select(FAILURES).where(FAILURES.c.day == day, FAILURES.c.system == system)
+        return {
+            row.key: Verdict(row.status, feedback=row.feedback, attempts=row.attempts, cost_usd=row.cost_usd)
+            for row in self._rows(query, {})
+        }
+
+    def forget_failures(self, day: str, system: str, evaluators: Iterable[str]) -> None:
+        """A night is judged anew: what it could not judge before says nothing any more."""
+        self._commit(
+            sa.delete(FAILURES).where(
+                FAILURES.c.day == day, FAILURES.c.system == system, FAILURES.c.evaluator.in_(list(evaluators))
+            ),
+            {},
+        )
+
+    def forget(self, example_ids: Sequence[str]) -> int:
+        """Remove every row of these examples (the law, design rule 3); returns how many verdicts went."""
+        gone = 0
+        for start in range(0, len(example_ids), _BATCH):
+            some = list(example_ids[start : start + _BATCH])
+            gone += self._commit(sa.delete(VERDICTS).where(VERDICTS.c.example_id.in_(some)), {})
+            self._commit(sa.delete(FAILURES).where(FAILURES.c.example_id.in_(some)), {})
+        return gone
+
+    def count(self) -> int:
+        """How many verdicts there are."""
+        return int(self._rows(sa.select(sa.func.count()).select_from(VERDICTS), {})[0][0])
+
+    def clear(self) -> None:
+        """Empty the ledger: for one in memory."""
+        self._commit(sa.delete(VERDICTS), {})
+        self._commit(sa.delete(FAILURES), {})
+
+    def usage(self, evaluator: str, judge: str) -> tuple[int, float, float, float]:
+        """(n, mean prompt tokens, mean completion tokens, mean attempts) of an evaluator's paid verdicts."""
+        v = VERDICTS.c
+        query = sa.select(
+            sa.func.count(),
+            sa.func.avg(v.prompt_tokens),
+            sa.func.avg(v.completion_tokens),
+            sa.func.avg(v.attempts),
+        ).where(v.evaluator == evaluator, v.judge == judge, v.attempts > 0)
+        n, prompt, completion, attempts = tuple(self._rows(query, {})[0])
+        return int(n), float(prompt or 0), float(completion or 0), float(attempts or 0)
+
+    def close(self) -> None:
+        self._connection.close()
+        self._engine.dispose()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _rows(self, query: sa.Select[Any], values: dict[str, Any]) -> Sequence[sa.Row[Any]]:
+        try:
+            rows = self._connection.execute(query, values).fetchall()
+            self._connection.rollback()  # a reader that keeps its snapshot would not see others' commits
+            return rows
+        except SQLAlchemyError as fault:
+            raise self._explain(fault) from fault
+
+    def _commit(self, statement: Any, values: dict[str, Any]) -> int:
+        try:
+            result = self._connection.execute(statement, values)
+            self._connection.commit()
+            return int(result.rowcount)
+        except SQLAlchemyError as fault:
+            self._connection.rollback()
+            raise self._explain(fault) from fault
+
+    def _explain(self, fault: Exception) -> UserError:
+        said = str(getattr(fault, "orig", None) or fault)
+        line = said.split("\n")[0]
+        remedies = {
+            "disk is full": "free some space and run again",
+            "readonly": "make it writable",
+            "unable to open": "make its folder writable",
+            "not a database": "damaged; restore it, or delete it and pay again",
+            "malformed": "damaged; restore it, or delete it and pay again",
+            "locked": "another process holds it; wait for it and run again",
+            "No module": "install the driver, e.g. ragbench-dagster[postgres]",
+        }
+        what = next((text for word, text in remedies.items() if word in said), "see ledger: in ragbench.yaml")
+        return UserError(f"ledger {self.name}: {line}; {what}")
+
+
+_GET = sa.select(VERDICTS.c.key, *(VERDICTS.c[name] for name in _VERDICT_FIELDS), VERDICTS.c.details).where(
+    VERDICTS.c.key.in_(sa.bindparam("keys", expanding=True))
+)
+_HELD = sa.select(VERDICTS.c.key).where(VERDICTS.c.key.in_(sa.bindparam("keys", expanding=True)))
+
+
+def _verdict(row: Sequence[Any]) -> Verdict:
+    details = {**json.loads(row[-1]), "from_ledger": True}
+    return Verdict(**dict(zip(_VERDICT_FIELDS, row[:-1], strict=True)), details=details)
+
+
+def _clean(text: str) -> str:
+    """Text that every database takes: no lone surrogates, and no NUL (PostgreSQL refuses it)."""
+    if text.isascii() and "\x00" not in text:
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
+
+
+def _sqlite_pragmas(connection: Any, _record: Any) -> None:
+    # WAL and NORMAL: a killed process loses nothing; a machine that loses power, at most the last commits.
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=NORMAL")
+    cursor.close()

@@ -1,0 +1,72 @@
+"""The ledger's tables. What is written to them and when belongs in `ledger.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+SCHEMA = sa.MetaData()
+VERDICTS = sa.Table(
+    "verdicts",
+    SCHEMA,
+    sa.Column("key", sa.String(64), primary_key=True),
+    sa.Column("example_id", sa.Text, nullable=False, index=True),
+    sa.Column("day", sa.Text, nullable=False),  # the night that paid for it
+    sa.Column("system", sa.Text, nullable=False),
+    sa.Column("system_version", sa.Text, nullable=False),
+    sa.Column("round", sa.Text, nullable=False),  # "" or the name of a fresh round of calibration
+    sa.Column("evaluator", sa.Text, nullable=False),
+    sa.Column("evaluator_version", sa.Text, nullable=False),
+    sa.Column("template_hash", sa.Text, nullable=False),
+    sa.Column("judge", sa.Text, nullable=False),
+    sa.Column("parameters", sa.Text, nullable=False),  # JSON
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("score", sa.Float),
+    sa.Column("passing", sa.Boolean),
+    sa.Column("feedback", sa.Text, nullable=False),
+    sa.Column("raw", sa.Text, nullable=False),
+    sa.Column("served_model", sa.Text),
+    sa.Column("fingerprint", sa.Text),
+    sa.Column("prompt_tokens", sa.Integer, nullable=False),
+    sa.Column("completion_tokens", sa.Integer, nullable=False),
+    sa.Column("cost_usd", sa.Float, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("latency_ms", sa.Float, nullable=False),  # the provider's own time
+    sa.Column("wait_ms", sa.Float, nullable=False),  # queueing and back-off
+    sa.Column("details", sa.Text, nullable=False),  # JSON
+    sa.Column("at", sa.Float, nullable=False),  # seconds since 1970, UTC
+)
+FAILURES = sa.Table(
+    "failures",
+    SCHEMA,
+    sa.Column("key", sa.String(64), primary_key=True),
+    sa.Column("day", sa.Text, primary_key=True),
+    sa.Column("system", sa.Text, primary_key=True),
+    sa.Column("example_id", sa.Text, nullable=False),
+    sa.Column("evaluator", sa.Text, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("feedback", sa.Text, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("latency_ms", sa.Float, nullable=False),
+    sa.Column("wait_ms", sa.Float, nullable=False),
+    sa.Column("cost_usd", sa.Float, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a ledger row says beside the verdict."""
+
+    key: str
+    example_id: str
+    evaluator: str
+    evaluator_version: str
+    template_hash: str
+    judge: str
+    parameters: str  # JSON
+    day: str = ""
+    system: str = ""
+    system_version: str = ""
+    round: str = ""
