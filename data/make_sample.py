@@ -295,7 +295,10 @@ def main() -> None:
     write(to / "labels.jsonl", sample.labels())
     write(to / "calibration" / "answers.jsonl", sample.calibration(parts / "calibration.jsonl"))
     lines = (parts / "scrub.txt").read_text(encoding="utf-8").split("\n")
-    write(to / "scrub_labels.jsonl", (marked(line) for line in lines if line and not line.startswith("#")))
+    write(
+        to / "scrub_labels.jsonl",
+        (marked(line.replace("\\n", "\n")) for line in lines if line and not line.startswith("#")),
+    )
 
 
 if __name__ == "__main__":
