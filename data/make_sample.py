@@ -26,9 +26,8 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 FIRST_DAY, DAYS, SEED = dt.date(2026, 8, 15), 100, 20260815
-WEEKDAY, WEEKEND = 76, 46  # requests a day, about
+WEEKDAY, WEEKEND, KEPT = 76, 46, 4  # requests a day, about; passages handed to the assistant's model
 NEW_MODEL = dt.date(2026, 10, 5)  # the assistant was updated on this day
-KEPT = 4  # passages that the imaginary assistant hands to its model
 WORDS = re.compile(r"[a-z0-9_äöüßéèçñíóáú]+")
 MARK = re.compile(r"\[\[([A-Z_]+)\|(.*?)\]\]")
 SLOT = re.compile(r"\{(name|email|phone|card|iban|ssn|ip|address|url|secret|host|user|key|whsec)\}")
@@ -114,14 +113,9 @@ class Sample:
             return text
         word = self.rng.choice(words)
         i = word.start() + self.rng.randrange(1, len(word[0]) - 1)
-        kind = self.rng.randrange(4)
-        if kind == 0:
-            return text[:i] + text[i + 1 :]
-        if kind == 1:
-            return text[: i + 1] + text[i:]
-        if kind == 2:
-            return text[:i] + text[i + 1] + text[i] + text[i + 2 :]
-        return text[:i] + NEAR.get(text[i], "e") + text[i + 1 :]
+        before, here, after = text[:i], text[i], text[i + 1 :]
+        slips = (after, here + here + after, after[0] + here + after[1:], NEAR.get(here, "e") + after)
+        return before + self.rng.choice(slips)
 
     def typed(self, text: str) -> str:
         """The question as somebody types it this time."""
@@ -255,12 +249,12 @@ class Sample:
 
     def calibration(self, path: Path) -> Iterator[dict[str, Any]]:
         """Parts name a question and judge an answer: f(aithfulness), v (relevancy), c(orrectness)."""
+        names = {"f": "faithfulness", "v": "relevancy", "c": "correctness"}
         for number, row in enumerate(rows(path), 1):
             question = self.by_text[row["q"]]
-            names = {"f": "faithfulness", "v": "relevancy", "c": "correctness"}
             yield {
                 "id": f"cal-{number:03d}",
-                "query": question["q"],
+                "query": self.filled(question["q"])[0],
                 "contexts": [self.corpus[doc] for doc in row.get("docs", question["docs"])],
                 "response": row["r"],
                 "reference": question["ref"],
@@ -271,6 +265,7 @@ class Sample:
 def marked(line: str) -> dict[str, Any]:
     """`mail me at [[EMAIL_ADDRESS|a@example.com]]` as text and spans."""
     text, spans, at = "", [], 0
+    line = line.replace("\\n", "\n")
     for match in MARK.finditer(line):
         text += line[at : match.start()]
         spans.append({"start": len(text), "end": len(text) + len(match[2]), "type": match[1]})
@@ -295,10 +290,7 @@ def main() -> None:
     write(to / "labels.jsonl", sample.labels())
     write(to / "calibration" / "answers.jsonl", sample.calibration(parts / "calibration.jsonl"))
     lines = (parts / "scrub.txt").read_text(encoding="utf-8").split("\n")
-    write(
-        to / "scrub_labels.jsonl",
-        (marked(line.replace("\\n", "\n")) for line in lines if line and not line.startswith("#")),
-    )
+    write(to / "scrub_labels.jsonl", (marked(line) for line in lines if line and not line.startswith("#")))
 
 
 if __name__ == "__main__":
