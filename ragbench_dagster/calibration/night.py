@@ -11,7 +11,7 @@ Written to `calibration.json` of the night:
         sentinel: {size, verdicts: {ROW_KEY: 0|1|null}, human: {ROW_KEY: 0|1}, coverage},
         drift: {state: steady|drifted|not set up, causes, flips, rows, alarm_at, direction_p, notes, ...},
         probes: {n, fooled, share, ci, kinds, blocked, controls_passed, statuses} | null,
-        usable: bool, closed: [one line for each reason why the gate must not trust this judge]}}}
+        usable: bool, closed: [{kind, reason}: why the gate must not trust this judge]}}}
 
 Every sentinel row is judged afresh each night (the night's date is in the ledger key, so a night run again
 pays nothing), all other rows and the probes once a week (the Monday's date is).
@@ -20,6 +20,7 @@ pays nothing), all other rows and the probes once a week (the Monday's date is).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,14 @@ from ragbench_dagster.calibration.agreement import evaluator_agreement
 from ragbench_dagster.calibration.judged import Progress, passing_of
 from ragbench_dagster.calibration.raters import human_agreement
 from ragbench_dagster.calibration.rows import CalibrationRow, read_calibration
+from ragbench_dagster.calibration.sentinel import accept_reference
 from ragbench_dagster.calibration.stats import graded
 from ragbench_dagster.calibration.stats.intervals import Floats
 from ragbench_dagster.calibration.stats.tables import Table, describe
 from ragbench_dagster.records import Verdict
 from ragbench_dagster.store import Workspace, read_json, write_json
+
+__all__ = ["accept_reference", "agreement_rows", "calibrate", "calibrate_now", "drift_line"]
 
 
 def calibrate(ws: Workspace, day: str, progress: Progress = None) -> dict[str, Any]:
@@ -71,7 +75,7 @@ def _metric(
     result["identity"] = identity.as_dict()
     if result["key_missing"]:
         empty = describe(Table())
-        return {**result, **empty, "usable": False, "closed": ["no judge key in this run"], "calls": 0, "cost_usd": 0.0}
+        return {**result, **empty, "usable": False, "closed": closed_by(ws, result), "calls": 0, "cost_usd": 0.0}
     fresh_rows = sentinel.sentinel_rows(rows, metric, ws.settings.calibration.sentinel)
     fresh_keys = {row.key for row in fresh_rows}
     other_rows = [row for row in own if row.key not in fresh_keys]
@@ -97,7 +101,7 @@ def _metric(
     tried = judged.judge_round(ws, metric, [p.item for p in shipped], f"week {week}", progress)
     result["probes"] = probes.probe_result(shipped, tried, threshold) if shipped else None
     result["human"] = human_agreement(own, metric)
-    result["closed"] = closed_by(ws, metric, result)
+    result["closed"] = closed_by(ws, result)
     result["usable"] = not result["closed"]
     everything = [*verdicts, *tried]
     result["calls"] = sum(v.attempts for v in everything if not v.details.get("from_ledger"))
@@ -172,27 +176,41 @@ def _graded(metric: str, kept: Sequence[tuple[CalibrationRow, Verdict, int]]) ->
     }
 
 
-def closed_by(ws: Workspace, metric: str, found: dict[str, Any]) -> list[str]:
-    """Why the gate must not trust this judge on this metric, one line each; empty where it may."""
-    settings, reasons = ws.settings.calibration, []
-    enough = ws.settings.gate.min_coverage
+def closed_by(ws: Workspace, found: dict[str, Any]) -> list[dict[str, str]]:
+    """Why the gate must not trust this judge, `{kind, reason}` each; empty where it may.
+
+    Kinds: key, floating, unchecked, disagrees, drifted, sentinel, probes.
+    """
+    settings, enough = ws.settings.calibration, ws.settings.gate.min_coverage
+    if found["key_missing"]:
+        return [{"kind": "key", "reason": "no judge key in this run"}]
+    reasons: list[tuple[str, str]] = []
     if not found["pinned"]:
-        reasons.append("the judge floats: name a dated model or set judge.revision")
-    if found.get("key_missing"):
-        return ["no judge key in this run"]
-    if found["kappa"] is None:
-        reasons.append(f"the judge is unchecked: {found['reason']}")
-    elif found["kappa"] < settings.min_kappa:
-        reasons.append(f"the judge disagrees with people: kappa {found['kappa']:.2f}, needed {settings.min_kappa:.2f}")
+        reasons.append(("floating", "the judge floats: name a dated model or set judge.revision"))
+    kappa, least = found["kappa"], settings.min_kappa
+    if kappa is None:
+        reasons.append(("unchecked", f"the judge is unchecked: {found['reason']}"))
+    elif kappa < least:
+        reasons.append(("disagrees", f"the judge disagrees with people: kappa {kappa:.2f}, needed {least:.2f}"))
     if found["drift"]["state"] == "drifted":
-        reasons.append("the judge drifted: " + "; ".join(found["drift"]["causes"]))
-    coverage = found["sentinel"]["coverage"]
-    if coverage is not None and coverage < enough:
-        reasons.append(f"only {coverage:.0%} of the sentinel got a verdict, {enough:.0%} are needed")
-    share = (found["probes"] or {}).get("share")
-    if share is not None and share > settings.max_fooled:
-        reasons.append(f"{share:.0%} of the injection probes fooled the judge, {settings.max_fooled:.0%} may")
-    return reasons
+        reasons.append(("drifted", "the judge drifted: " + "; ".join(found["drift"]["causes"])))
+    share = found["sentinel"]["coverage"]
+    if share is not None and share < enough:
+        reasons.append(("sentinel", f"only {share:.0%} of the sentinel got a verdict, {enough:.0%} are needed"))
+    fooled = (found["probes"] or {}).get("share")
+    if fooled is not None and fooled > settings.max_fooled:
+        reasons.append(
+            ("probes", f"{fooled:.0%} of the injection probes fooled the judge, {settings.max_fooled:.0%} may")
+        )
+    return [{"kind": kind, "reason": reason} for kind, reason in reasons]
+
+
+def calibrate_now(ws: Workspace, day: str | None, progress: Progress = None) -> dict[str, Any]:
+    """`ragbench calibrate`: the night `day`, default the last one in the store, else today (UTC)."""
+    if day is None:
+        nights = sorted(p.parent.name for p in ws.night("x").parent.glob("????-??-??/manifest.json"))
+        day = nights[-1] if nights else datetime.now(UTC).date().isoformat()
+    return calibrate(ws, day, progress)
 
 
 def agreement_rows(found: dict[str, Any]) -> list[list[Any]]:

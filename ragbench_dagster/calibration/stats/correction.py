@@ -13,6 +13,7 @@ the truth in 0 to 5 % of nights, and hide a regression.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class Corrected:
         return float((1 + (self.draws >= floor).sum()) / (1 + len(self.draws)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JudgeDraws:
     """Jeffreys draws of a judge's sensitivity and specificity; drawn once, used for every slice."""
 
@@ -64,7 +65,7 @@ class JudgeDraws:
             rng.beta(table.tn + 0.5, table.fp + 0.5, draws),
         )
 
-    @property
+    @cached_property
     def youden(self) -> Interval:
         """95 % interval of Youden's J = sensitivity + specificity - 1."""
         low, high = np.quantile(self.se + self.sp - 1, [0.025, 0.975])
@@ -92,33 +93,30 @@ def quantiles(draws: Floats) -> Interval:
     return float(part[low]), float(part[high])
 
 
-def rogan_gladen(
-    passing: float, n: float, judge: JudgeDraws, refusal: str | None = None, seed: int = SEED
-) -> Corrected:
+def rogan_gladen(passing: float, n: float, judge: JudgeDraws, checked: bool = False, seed: int = SEED) -> Corrected:
     """Method (b). `passing` of `n` rows passed the judge; both may be effective, fractional counts.
 
     Args:
-        refusal: `judge.refusal()`, where the caller has asked already.
+        checked: the caller knows that `judge.refusal()` is None.
         seed: of the draws of the judged share.
     """
-    youden = judge.youden if refusal is None else None
-    refusal = refusal or judge.refusal()
+    refusal = None if checked else judge.refusal()
     if refusal:
-        return Corrected("none", None, None, refusal, youden=youden)
+        return Corrected("none", None, None, refusal, youden=judge.youden)
     if n <= 0:
-        return Corrected("none", None, None, "no scored answer", youden=youden)
+        return Corrected("none", None, None, "no scored answer", youden=judge.youden)
     rng = np.random.default_rng(seed + 1)
     q = rng.beta(passing + 0.5, n - passing + 0.5, len(judge.se))
     raw = (q + judge.sp - 1) / (judge.se + judge.sp - 1)
     if float(((raw < 0) | (raw > 1)).mean()) > OUTSIDE:
         reason = "the calibration rows do not describe these answers: label some of tonight's"
-        return Corrected("none", None, None, reason, youden=youden)
+        return Corrected("none", None, None, reason, youden=judge.youden)
     draws = np.clip(raw, 0.0, 1.0)
     t = judge.table
     se, sp = t.tp / t.positives, t.tn / t.negatives
     point = float(np.clip((passing / n + sp - 1) / (se + sp - 1), 0.0, 1.0)) if se + sp > 1 else None
     reason = f"judge's errors on {t.n} labelled calibration answers"
-    return Corrected("calibration", point, quantiles(draws), reason, draws, youden)
+    return Corrected("calibration", point, quantiles(draws), reason, draws, judge.youden)
 
 
 @dataclass(frozen=True, slots=True)

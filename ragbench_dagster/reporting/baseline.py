@@ -1,0 +1,146 @@
+"""What a system is compared with: another system, a named night, or the last night that passed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.reporting.night import Mask, Night, Scores, nights_before
+from ragbench_dagster.store import Workspace, read_json
+
+LABELS = ("expected_doc_ids", "expected_grades", "expected_answer")
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The other side of a comparison. `night` is tonight for another system."""
+
+    name: str  # how it is shown: system bm25, night 2026-11-27
+    night: Night
+    system: str
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Scores of both sides; `new` and `old` index the shared, scored, equally labelled examples."""
+
+    after: Scores
+    before: Scores
+    new: Any
+    old: Any
+
+    @property
+    def n(self) -> int:
+        return len(self.new)
+
+
+class Baselines:
+    """Finds baselines and opens each night once."""
+
+    def __init__(self, night: Night) -> None:
+        self.night = night
+        self._open: dict[str, Night | None] = {}
+        self._unequal: dict[str, set[str]] = {}
+
+    def find(self, system: str, wanted: str) -> tuple[Baseline | None, str]:
+        """The baseline `wanted` (a system, YYYY-MM-DD or last_passed) of `system`, or why there is none."""
+        night = self.night
+        if wanted in night.systems:
+            return (
+                (None, "a system is not compared with itself")
+                if wanted == system
+                else (Baseline(f"system {wanted}", night, wanted), "")
+            )
+        if re.fullmatch(r"\d{4}-\d{2}-\d{2}", wanted):
+            other = self._night(wanted)
+            if other is None or system not in other.systems:
+                return None, f"night {wanted} has no results of {system} in the store"
+            return Baseline(f"night {wanted}", other, system), ""
+        if wanted != "last_passed":
+            return None, f"no system and no night is called {wanted}"
+        found = self.last_passed(system)
+        return (found, "") if found else (None, "no night before this one has passed")
+
+    def last_passed(self, system: str) -> Baseline | None:
+        for day in nights_before(self.night.ws, self.night.day):
+            gate = read_json(self.night.ws.night(day) / "gate.json")
+            if gate and gate.get("verdict") == "pass" and (other := self._night(day)) and system in other.systems:
+                return Baseline(f"night {day}", other, system)
+        return None
+
+    def night_before(self, system: str) -> Baseline | None:
+        for day in nights_before(self.night.ws, self.night.day):
+            if (other := self._night(day)) and system in other.systems:
+                return Baseline(f"night {day}", other, system)
+        return None
+
+    def _night(self, day: str) -> Night | None:
+        if day not in self._open:
+            folder = self.night.ws.night(day)
+            ready = (folder / "manifest.json").exists() and (folder / "scores.parquet").exists()
+            self._open[day] = Night.open(self.night.ws, day) if ready else None
+        return self._open[day]
+
+    def differs(self, baseline: Baseline, metric: str) -> str | None:
+        """Why figures of `metric` cannot be compared with the baseline's; None where they can."""
+        if "@" in metric or baseline.night is self.night:
+            return None
+        now, then = self.night.identity(metric), baseline.night.identity(metric)
+        if now != then:
+            return f"the judge or its template changed since {baseline.name}"
+        return None
+
+    def pairs(self, baseline: Baseline, scores: Scores) -> Pairs | None:
+        """Shared examples with a score on both sides; None where the baseline lacks the metric."""
+        before = baseline.night.scores.get((baseline.system, scores.metric))
+        if before is None:
+            return None
+        unequal = self._relabelled(baseline.night)
+        new, old = [], []
+        for row in np.flatnonzero(scores.counted):
+            name = scores.ids[row]
+            other = before.place.get(name)
+            if other is not None and before.counted[other] and name not in unequal:
+                new.append(row)
+                old.append(other)
+        return Pairs(scores, before, np.array(new, dtype=int), np.array(old, dtype=int))
+
+    def _relabelled(self, other: Night) -> set[str]:
+        """Examples whose labels differ between the two releases: their scores measure different things."""
+        release = other.manifest["release"]
+        if release == self.night.manifest["release"]:
+            return set()
+        if release not in self._unequal:
+            try:
+                then = _labels(other)
+            except UserError:  # forgotten or deleted: nothing can be said about its labels
+                then = {}
+            now = _labels(self.night)
+            self._unequal[release] = {k for k, v in now.items() if k in then and then[k] != v}
+        return self._unequal[release]
+
+
+def _labels(night: Night) -> dict[str, tuple[Any, ...]]:
+    columns = [night.examples[name].to_pylist() for name in LABELS]
+    ids = night.examples["example_id"].to_pylist()
+    return {name: tuple(map(repr, values)) for name, *values in zip(ids, *columns, strict=True)}
+
+
+def in_part(scores: Scores, rows: Any, where: Mask) -> Any:
+    """The positions in `rows` (row numbers of `scores`) that lie in `where`."""
+    return np.flatnonzero(where[rows])
+
+
+def workspace_systems(ws: Workspace) -> list[str]:
+    """Systems that `gate.systems` names, all: every system but the built-in bm25 where there is another."""
+    from ragbench_dagster.evaluation.systems import configured_systems
+
+    names = sorted(configured_systems(ws))
+    if ws.settings.gate.systems != "all":
+        return list(ws.settings.gate.systems)
+    others = [name for name in names if name != "bm25"]
+    return others or names

@@ -1,0 +1,84 @@
+"""Tonight against a baseline: paired change by part, and its split into judge, system and dataset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ragbench_dagster.calibration.stats.change import Sentinel, split_change
+from ragbench_dagster.calibration.stats.paired import Change, compare
+from ragbench_dagster.reporting.baseline import Baseline, Baselines, Pairs
+from ragbench_dagster.reporting.figures import is_share
+from ragbench_dagster.reporting.night import Mask, Night
+
+
+def change_in(pairs: Pairs, where: Mask | None = None) -> Change | None:
+    """The paired change over the shared examples in `where` (a mask over tonight's rows)."""
+    at = np.arange(pairs.n) if where is None else np.flatnonzero(where[pairs.new])
+    old, new = pairs.before.value[pairs.old[at]], pairs.after.value[pairs.new[at]]
+    return compare(old, new, is_share(pairs.after.metric))
+
+
+def change_dict(change: Change | None, baseline: Baseline, differs: str | None) -> dict[str, Any] | None:
+    """A change for the summary; None without shared examples."""
+    if change is None:
+        return None
+    return {
+        "baseline": baseline.name,
+        "value": change.value,
+        "low": change.interval[0] if change.interval else None,
+        "high": change.interval[1] if change.interval else None,
+        "n": change.n,
+        "gains": change.gains,
+        "losses": change.losses,
+        "not_comparable": differs,
+    }
+
+
+def split_of(night: Night, baseline: Baseline, pairs: Pairs) -> dict[str, Any] | None:
+    """The change of the overall mean since the baseline as judge + system + dataset, with intervals.
+
+    None for another system of the same night, or without shared examples.
+    """
+    if baseline.night is night or pairs.n < 2:
+        return None
+    metric = pairs.after.metric
+    after, before = pairs.after, pairs.before
+    sentinel = None
+    if "@" not in metric:
+        sentinel = sentinel_pair(baseline.night, night, metric)
+        if sentinel is None:
+            return None
+    # a verdict served from the ledger is the very verdict of the other night: it carries no drift
+    fresh = float((after.keys[pairs.new] != before.keys[pairs.old]).mean())
+    found = split_change(
+        before.value[before.counted], after.value[after.counted],
+        np.searchsorted(np.flatnonzero(before.counted), pairs.old),
+        np.searchsorted(np.flatnonzero(after.counted), pairs.new),
+        sentinel, fresh,
+    )  # fmt: skip
+    return {"baseline": baseline.name, **found.as_dict()}
+
+
+def sentinel_pair(before: Night, after: Night, metric: str) -> Sentinel | None:
+    """Both nights' verdicts on the sentinel rows that both judged; None where there are none."""
+    then = before.judge_of(metric).get("sentinel") or {}
+    now = after.judge_of(metric).get("sentinel") or {}
+    rows = [
+        (now["human"][key], then["verdicts"][key], verdict)
+        for key, verdict in sorted((now.get("verdicts") or {}).items())
+        if verdict is not None and (then.get("verdicts") or {}).get(key) is not None
+    ]
+    if not rows:
+        return None
+    human, old, new = np.array(rows, dtype=float).T
+    return Sentinel(human, old, new)
+
+
+def baseline_for(baselines: Baselines, system: str, metric: str) -> Baseline | None:
+    """The baseline shown in the summary: the threshold's own, else the last passed night, else the night before."""
+    threshold = baselines.night.ws.settings.thresholds.get(metric)
+    wanted = threshold.baseline if threshold else "last_passed"
+    found, _ = baselines.find(system, wanted)
+    return found or baselines.last_passed(system) or baselines.night_before(system)

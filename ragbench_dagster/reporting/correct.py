@@ -1,0 +1,116 @@
+"""Which correction a judge metric gets tonight, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ragbench_dagster.calibration.rows import CalibrationRow
+from ragbench_dagster.calibration.stats.correction import (
+    Corrected,
+    JudgeDraws,
+    LabelledSample,
+    from_labels,
+    humans_only,
+    ppi_plus,
+    rogan_gladen,
+)
+from ragbench_dagster.calibration.stats.tables import Table
+from ragbench_dagster.reporting.night import Mask, Night, Scores
+
+LEAST_LABELS = 30  # labelled answers of tonight below which the calibration set is used
+
+
+@dataclass(frozen=True)
+class Corrector:
+    """The correction of one system and judge metric.
+
+    Args:
+        judge: draws of the judge's errors on the calibration set, None where there is no table.
+        labels: example id -> (human label, sampling weight) on tonight's own answers; empty where refused.
+        note: why labels of tonight could not be used, where some were offered.
+    """
+
+    judge: JudgeDraws | None
+    labels: dict[str, tuple[int, float]]
+    note: str | None = None
+
+    @cached_property
+    def refusal(self) -> str | None:
+        return "no labelled calibration answers: label some" if self.judge is None else self.judge.refusal()
+
+    def correct(self, scores: Scores, at: Mask) -> Corrected:
+        """The corrected share of the rows `at` (scored, in the gate)."""
+        if not at.any():
+            return Corrected("none", None, None, "no scored answer")
+        sample = self.sample(scores, at)
+        if sample is not None:
+            weak = JudgeDraws.of(sample.table)
+            if weak.refusal() is not None and weak.youden[0] <= 0.1:
+                return humans_only(sample, "the judge is too weak to add to them")
+            return from_labels(scores.value[at], None, sample)
+        if self.judge is None or self.refusal:
+            return Corrected("none", None, None, self.refusal or "", youden=None)
+        return rogan_gladen(float(scores.value[at].sum()), float(at.sum()), self.judge, checked=True)
+
+    def sample(self, scores: Scores, at: Mask) -> LabelledSample | None:
+        """The labelled rows among `at`, where there are enough."""
+        if len(self.labels) < LEAST_LABELS:
+            return None
+        found = [(i, *self.labels[scores.ids[i]]) for i in np.flatnonzero(at) if scores.ids[i] in self.labels]
+        if len(found) < LEAST_LABELS:
+            return None
+        rows, human, weights = zip(*found, strict=True)
+        return LabelledSample(scores.value[list(rows)], np.array(human, dtype=float), np.array(weights, dtype=float))
+
+    def extras(self, corrected: Corrected) -> dict[str, Any]:
+        return {"note": self.note} if self.note else {}
+
+    def ppi(self, scores: Scores, at: Mask) -> dict[str, Any] | None:
+        """PPI++ as the check of the labels' point; None where labels were not used or carry weights."""
+        sample = self.sample(scores, at)
+        if sample is None or len(set(sample.weights.tolist())) > 1:
+            return None
+        others = np.array([v for i, v in zip(scores.ids[at], scores.value[at], strict=True) if i not in self.labels])
+        found = ppi_plus(sample.human, sample.judge, others)
+        return {"value": found.value, "low": found.interval[0], "high": found.interval[1], "weight": found.weight}
+
+
+def correctors(night: Night, rows: list[CalibrationRow]) -> dict[tuple[str, str], Corrector]:
+    """The corrector of every system and judge metric of the night."""
+    found: dict[tuple[str, str], Corrector] = {}
+    draws: dict[str, JudgeDraws | None] = {}
+    for system, metric in night.scores:
+        if "@" in metric:
+            continue
+        if metric not in draws:
+            table = night.judge_of(metric).get("table")
+            draws[metric] = JudgeDraws.of(Table(**table)) if table and sum(table.values()) else None
+        labels, note = _own_labels(night, system, metric, rows)
+        found[system, metric] = Corrector(draws[metric], labels, note)
+    return found
+
+
+def _own_labels(
+    night: Night, system: str, metric: str, rows: list[CalibrationRow]
+) -> tuple[dict[str, tuple[int, float]], str | None]:
+    """Labels drawn at random from this system's answers of this release, all of them still its answers.
+
+    One changed answer refuses the whole sample: what is left would be the unchanged answers, not a random
+    sample, and it would hide exactly the regression that is looked for.
+    """
+    drawn = [row for row in rows if row.sample is not None and row.sample.system == system and metric in row.human]
+    own = [row for row in drawn if row.sample is not None and row.sample.release == night.manifest["release"]]
+    if not own:
+        note = "the labelled answers were drawn from another release" if drawn else None
+        return {}, note
+    table = night.responses(system, ["example_id", "answer_hash"])
+    hashes = dict(zip(table["example_id"].to_pylist(), table["answer_hash"].to_pylist(), strict=True))
+    samples = [(row.sample, row.human[metric]) for row in own if row.sample is not None]
+    changed = sum(hashes.get(s.example_id) != s.answer_hash for s, _ in samples)
+    if changed:
+        return {}, f"{changed} of {len(samples)} labelled answers have changed since they were drawn"
+    return {s.example_id: (label, s.weight) for s, label in samples}, None

@@ -1,0 +1,103 @@
+"""One row of a summary: n, coverage, mean with interval, per request, corrected for the judge."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ragbench_dagster.calibration.stats.correction import Corrected
+from ragbench_dagster.calibration.stats.weighted import estimate
+from ragbench_dagster.reporting.correct import Corrector
+from ragbench_dagster.reporting.night import Mask, Scores
+
+BINARY = ("hit_rate",)
+
+
+def is_share(metric: str) -> bool:
+    """True where a row's value is 0 or 1: judge metrics (passing) and the hit rate."""
+    base, at, _ = metric.partition("@")
+    return not at or base in BINARY
+
+
+@dataclass(frozen=True)
+class Row:
+    """A figure of one system, metric and part of a dimension ("overall": all)."""
+
+    system: str
+    metric: str
+    dimension: str
+    part: str
+    facts: dict[str, Any]
+    corrected: Corrected | None
+
+    def as_dict(self) -> dict[str, Any]:
+        head = {"system": self.system, "metric": self.metric, "dimension": self.dimension, "part": self.part}
+        return {**head, **self.facts}
+
+
+def coverage(statuses: dict[str, int]) -> float | None:
+    """Scored share of what could be scored; None where nothing could."""
+    applicable = sum(n for status, n in statuses.items() if status != "not_applicable")
+    return statuses.get("scored", 0) / applicable if applicable else None
+
+
+def make_row(
+    scores: Scores, where: Mask, dimension: str, part: str, corrector: Corrector | None, full: bool = False
+) -> Row:
+    """The figures of the rows in `where`.
+
+    Args:
+        corrector: of the metric's judge; None for retrieval metrics.
+        full: with score percentiles (overall rows).
+    """
+    own = where & scores.in_gate
+    statuses = dict(sorted(Counter(scores.status[own].tolist()).items()))
+    at = own & scores.scored
+    values, weights = scores.value[at], scores.weight[at]
+    share = is_share(scores.metric)
+    each = estimate(values, None, share)
+    traffic = estimate(values, weights, share)
+    facts: dict[str, Any] = {
+        "n": each.n,
+        "value": each.value,
+        "low": each.low,
+        "high": each.high,
+        "note": each.note,
+        "coverage": coverage(statuses),
+        "statuses": statuses,
+        "left_out": int((where & ~scores.in_gate).sum()),
+        "per_request": {
+            "value": traffic.value,
+            "low": traffic.low,
+            "high": traffic.high,
+            "n_effective": traffic.n_effective,
+            "note": traffic.note,
+        },
+        "corrected": None,
+    }
+    corrected = None
+    if corrector is not None:
+        corrected = corrector.correct(scores, at)
+        facts["corrected"] = {
+            "method": corrected.method,
+            "value": corrected.value,
+            "low": corrected.interval[0] if corrected.interval else None,
+            "high": corrected.interval[1] if corrected.interval else None,
+            "reason": corrected.reason,
+            **corrector.extras(corrected),
+        }
+    if full and "@" not in scores.metric:
+        facts |= score_percentiles(scores, at)
+    return Row(scores.system, scores.metric, dimension, part, facts, corrected)
+
+
+def score_percentiles(scores: Scores, at: Mask) -> dict[str, Any]:
+    """Mean and p10, p50, p90 of the evaluator's own scale."""
+    own = scores.score[at & np.isfinite(scores.score)]
+    if len(own) == 0:
+        return {"mean_score": None, "p10": None, "p50": None, "p90": None}
+    low, middle, high = np.quantile(own, [0.1, 0.5, 0.9])
+    return {"mean_score": float(own.mean()), "p10": float(low), "p50": float(middle), "p90": float(high)}

@@ -1,0 +1,98 @@
+"""What keeps the gate from passing, read from the store again: an upstream check may never have run."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Any
+
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.reporting.baseline import workspace_systems
+from ragbench_dagster.reporting.figures import coverage
+from ragbench_dagster.reporting.gate_rows import Closed
+from ragbench_dagster.reporting.night import Night
+from ragbench_dagster.store import read_json
+
+# a judge that floats, drifts, disagrees or has no key closes the gate even where no threshold names its metric
+NEVER_PASS = ("floating", "drifted", "disagrees", "key")
+
+
+def guards(night: Night) -> list[Closed]:
+    """All closed guards of the night, the gravest first."""
+    return [*_release(night), *_privacy(night), *_systems(night), *_examples(night), *_judges(night), *_coverage(night)]
+
+
+def _release(night: Night) -> list[Closed]:
+    try:
+        night.examples  # noqa: B018 - loading verifies the hash
+    except UserError as fault:
+        return [Closed(f"the release cannot be trusted: {fault}", "release")]
+    return []
+
+
+def _privacy(night: Night) -> list[Closed]:
+    """Personal data left in a day of the window, or scrubbing below its floor: blocking checks."""
+    found = []
+    last = date.fromisoformat(night.day)
+    for back in range(night.ws.settings.dataset.window_days + 6):
+        day = (last - timedelta(days=back)).isoformat()
+        left = (read_json(night.ws.traffic(day) / "privacy.json") or {}).get("left_over") or {}
+        if left:
+            found.append(f"{day}: {sum(left.values())}")
+    closed = [Closed("personal data is left after scrubbing: " + ", ".join(found[:5]), "privacy")] if found else []
+    below = (read_json(night.folder / "scrub_quality.json") or {}).get("below_floor") or []
+    if below:
+        closed.append(Closed("scrubbing is below its floor: " + "; ".join(map(str, below[:5])), "privacy"))
+    return closed
+
+
+def _systems(night: Night) -> list[Closed]:
+    missing = [name for name in workspace_systems(night.ws) if name not in night.systems]
+    return [Closed(f"system {name} has no answers tonight: run it, or take it out of gate.systems", "missing", name)
+            for name in missing]  # fmt: skip
+
+
+def _examples(night: Night) -> list[Closed]:
+    least, n = night.ws.settings.min_examples, examples_of(night)
+    if n >= least:
+        return []
+    sampled = night.manifest.get("sample")
+    what = f"a sampled gate on {n} examples can only fail or be inconclusive" if sampled else f"only {n} examples"
+    hint = "the full night decides" if sampled else "collect more days of logs, or lower dataset.min_examples"
+    return [Closed(f"{what}, {least} are needed: {hint}", "examples", blocks_tests=False)]
+
+
+def examples_of(night: Night) -> int:
+    """Examples of the night that count for the gate."""
+    return max((int(s.in_gate.sum()) for s in night.scores.values()), default=0)
+
+
+def _judges(night: Night) -> list[Closed]:
+    closed = []
+    for metric in night.ws.settings.judged_metrics:
+        found = night.judge_of(metric)
+        if not found:
+            closed.append(Closed(f"{metric}: the judge was not calibrated tonight", "unchecked", metric=metric))
+        for entry in found.get("closed", []):
+            closed.append(Closed(f"{metric}: {entry['reason']}", entry["kind"], metric=metric))
+    return closed
+
+
+def _coverage(night: Night) -> list[Closed]:
+    closed = []
+    for (system, metric), scores in night.scores.items():
+        threshold = night.ws.settings.thresholds.get(metric)
+        own = getattr(threshold, "coverage", None)
+        least = night.ws.settings.gate.min_coverage if own is None else own
+        statuses: dict[str, int] = {}
+        for status in scores.status[scores.in_gate].tolist():
+            statuses[status] = statuses.get(status, 0) + 1
+        share = coverage(statuses)
+        if share is not None and share < least:
+            lost = ", ".join(f"{n} {s}" for s, n in sorted(statuses.items()) if s not in ("scored", "not_applicable"))
+            reason = f"{system} {metric}: only {share:.0%} scored, {least:.0%} are needed ({lost})"
+            closed.append(Closed(reason, "coverage", system, metric))
+    return closed
+
+
+def as_rows(closed: list[Closed]) -> list[dict[str, Any]]:
+    return [{"reason": c.reason, "kind": c.kind, "system": c.system, "metric": c.metric} for c in closed]

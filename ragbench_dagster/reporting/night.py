@@ -1,0 +1,150 @@
+"""One night as the reports read it: scores by system and metric, release, calibration, times. Reads only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.store import Workspace, read_json, read_table
+
+Objects = NDArray[np.object_]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of one system and metric; arrays of equal length, sorted by example id."""
+
+    system: str
+    metric: str
+    ids: Objects
+    status: Objects
+    value: Floats  # NaN unless scored
+    score: Floats  # the evaluator's own scale; NaN unless scored
+    weight: Floats
+    category: Objects
+    in_gate: Mask
+    keys: Objects
+
+    @cached_property
+    def scored(self) -> Mask:
+        return np.isfinite(self.value)
+
+    @cached_property
+    def counted(self) -> Mask:
+        """Rows that figures are made of: scored, no label conflict, not synthetic."""
+        return self.scored & self.in_gate
+
+    @cached_property
+    def place(self) -> dict[str, int]:
+        """example_id -> row."""
+        return {name: i for i, name in enumerate(self.ids.tolist())}
+
+
+@dataclass(frozen=True)
+class Night:
+    """What a night left in the store."""
+
+    ws: Workspace
+    day: str
+    manifest: dict[str, Any]
+
+    @classmethod
+    def open(cls, ws: Workspace, day: str) -> Night:
+        """The night of `day`.
+
+        Raises:
+            UserError: it never ran.
+        """
+        manifest = read_json(ws.night(day) / "manifest.json")
+        if manifest is None:
+            raise UserError(f"{ws.night(day)}: no such night; run: ragbench run --date {day}")
+        return cls(ws, day, manifest)
+
+    @property
+    def folder(self) -> Path:
+        return self.ws.night(self.day)
+
+    @property
+    def systems(self) -> list[str]:
+        return sorted(self.manifest.get("systems", {}))
+
+    @cached_property
+    def table(self) -> pa.Table:
+        return read_table(self.folder / "scores.parquet")
+
+    @cached_property
+    def scores(self) -> dict[tuple[str, str], Scores]:
+        return split_scores(self.table)
+
+    @cached_property
+    def calibration(self) -> dict[str, Any]:
+        return read_json(self.folder / "calibration.json") or {}
+
+    @cached_property
+    def examples(self) -> pa.Table:
+        """The release's examples, its hash verified.
+
+        Raises:
+            UserError: the release is missing or was changed.
+        """
+        from ragbench_dagster.dataset.releases import load_release
+
+        return load_release(self.ws, self.manifest["release"]).examples
+
+    def judge_of(self, metric: str) -> dict[str, Any]:
+        """What calibration found on the judge of `metric`; empty where it was never checked."""
+        return self.calibration.get("metrics", {}).get(metric, {})
+
+    def identity(self, metric: str) -> str | None:
+        """Hash of judge, evaluator and template of a judge metric; None for retrieval metrics."""
+        return None if "@" in metric else self.judge_of(metric).get("identity", {}).get("hash")
+
+    def responses(self, system: str, columns: list[str] | None = None) -> pa.Table:
+        return read_table(self.ws.night(self.day, system) / "responses.parquet", columns)
+
+    def timings(self, system: str) -> pa.Table | None:
+        path = self.ws.night(self.day, system) / "timings.parquet"
+        return read_table(path) if path.exists() else None
+
+
+def split_scores(table: pa.Table) -> dict[tuple[str, str], Scores]:
+    """A table of records.SCORES as one `Scores` for each system and metric."""
+    if table.num_rows == 0:
+        return {}
+    columns: dict[str, Any] = {
+        name: np.asarray(table[name].to_pylist(), dtype=object)
+        for name in ("system", "metric", "example_id", "status", "category", "key")
+    }
+    value = table["value"].to_numpy(zero_copy_only=False).astype(float)
+    score = table["score"].to_numpy(zero_copy_only=False).astype(float)
+    weight = np.nan_to_num(table["weight"].to_numpy(zero_copy_only=False).astype(float), nan=1.0)
+    in_gate = np.array([v is not False for v in table["in_gate"].to_pylist()])
+    value = np.where(columns["status"] == "scored", value, np.nan)
+    found: dict[tuple[str, str], list[int]] = {}
+    for row, pair in enumerate(zip(columns["system"], columns["metric"], strict=True)):
+        found.setdefault(pair, []).append(row)
+    result = {}
+    for (system, metric), rows in sorted(found.items()):
+        at = np.array(rows)
+        at = at[np.argsort(columns["example_id"][at].astype(str), kind="stable")]
+        result[system, metric] = Scores(
+            system, metric, columns["example_id"][at], columns["status"][at], value[at], score[at], weight[at],
+            columns["category"][at], in_gate[at], columns["key"][at],
+        )  # fmt: skip
+    return result
+
+
+def nights_before(ws: Workspace, day: str) -> list[str]:
+    """Nights of the store before `day` that have a manifest, newest first."""
+    folder = ws.night(day).parent
+    found = [p.parent.name for p in folder.glob("????-??-??/manifest.json") if p.parent.name < day]
+    return sorted(found, reverse=True)

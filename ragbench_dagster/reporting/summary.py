@@ -1,0 +1,197 @@
+"""summary[D]: the figures of a night. Written to summary.json and, one row a figure, to summary.parquet.
+
+summary.json:
+
+    {day, release, examples, sample, judge: label, systems: {NAME: {
+        version,
+        metrics: {METRIC: {
+            overall: ROW, slices: [ROW, ...],
+            change: {baseline, total, shared, judge, system, dataset: {value, low, high}, n_shared,
+                     judged_afresh} | null,
+            ppi: {value, low, high, weight} | null,          # check of the point where tonight's labels were used
+            hint: text | null}},
+        latency: {n, p50_ms, p95_ms, p99_ms: {value, low, high}, mean_ms, histogram, first_token, answers},
+        cost: {judge_usd, per_question_usd} | null,
+        worst: [{example_id, metric, category, score, value, weight, status, feedback}, ...]   # at most 20
+     }},
+     trend: {NAME: {METRIC: [{day, value, low, high, n, coverage, conditions, marks}, ...]}},
+     pairwise: [...], judges: [[metric, n, kappa, balanced accuracy, drift, fooled, usable], ...],
+     drift: {drifted, line}}
+
+ROW: {system, metric, dimension, part, n, value, low, high, note, coverage, statuses: {STATUS: n}, left_out,
+      per_request: {value, low, high, n_effective, note},
+      corrected: {method: labels|calibration|humans_only|none, value, low, high, reason} | null,
+      delta: {baseline, value, low, high, n, gains, losses, not_comparable} | null,
+      mean_score, p10, p50, p90 (overall rows of judge metrics)}
+
+`dimension` is "overall", a column of `slices`, or "age" (new, known). Values are means per question; null
+where nothing was scored, never 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from ragbench_dagster.calibration.night import agreement_rows, drift_line
+from ragbench_dagster.calibration.rows import read_calibration
+from ragbench_dagster.reporting import latency, slices
+from ragbench_dagster.reporting.baseline import Baseline, Baselines, Pairs
+from ragbench_dagster.reporting.compare import baseline_for, change_dict, change_in, split_of
+from ragbench_dagster.reporting.correct import Corrector, correctors
+from ragbench_dagster.reporting.cost import judge_cost
+from ragbench_dagster.reporting.figures import make_row
+from ragbench_dagster.reporting.hints import hint
+from ragbench_dagster.reporting.night import Mask, Night, Scores
+from ragbench_dagster.reporting.pairwise import pairwise_results
+from ragbench_dagster.reporting.tables import summary_lines, summary_tables
+from ragbench_dagster.reporting.trend import trend
+from ragbench_dagster.reporting.worst import worst_rows
+from ragbench_dagster.store import Workspace, finite, read_json, write_json, write_table
+
+__all__ = ["SUMMARY", "read_summary", "summarise", "summary_for_json", "summary_lines", "summary_tables"]
+
+_text, _number = pa.string(), pa.float64()
+SUMMARY = pa.schema(
+    [
+        ("system", _text), ("metric", _text), ("dimension", _text), ("part", _text),
+        ("n", pa.int64()), ("coverage", _number),
+        ("value", _number), ("low", _number), ("high", _number),
+        ("per_request", _number), ("per_request_low", _number), ("per_request_high", _number),
+        ("n_effective", _number),
+        ("corrected", _number), ("corrected_low", _number), ("corrected_high", _number), ("correction", _text),
+        ("delta", _number), ("delta_low", _number), ("delta_high", _number), ("baseline", _text),
+        ("mean_score", _number),
+    ]
+)  # fmt: skip
+
+
+def summarise(ws: Workspace, day: str) -> dict[str, Any]:
+    """The figures of the night `day`; writes summary.json and summary.parquet.
+
+    Raises:
+        UserError: no such night; a broken release; `slices` names no column.
+    """
+    night = Night.open(ws, day)
+    dims = slices.dimensions(night)
+    fixes = correctors(night, read_calibration(ws))
+    baselines = Baselines(night)
+    systems: dict[str, Any] = {}
+    for name in night.systems:
+        metrics = {
+            metric: metric_figures(night, scores, dims, fixes.get((name, metric)), baselines)
+            for (system, metric), scores in night.scores.items()
+            if system == name
+        }
+        for metric, found in metrics.items():
+            found["hint"] = hint(metric, metrics)
+        systems[name] = {
+            "version": night.manifest["systems"][name],
+            "metrics": metrics,
+            "latency": latency.describe(night, name),
+            "cost": judge_cost(night, name),
+            "worst": worst_rows(night, name),
+        }
+    drifted, line = drift_line(night.calibration)
+    summary = {
+        "day": day,
+        "release": night.manifest["release"],
+        "examples": night.manifest.get("examples"),
+        "sample": night.manifest.get("sample"),
+        "judge": night.manifest.get("judge_label"),
+        "systems": systems,
+        "trend": trend(night, systems),
+        "pairwise": pairwise_results(night),
+        "judges": agreement_rows(night.calibration),
+        "drift": {"drifted": drifted, "line": line},
+    }
+    summary = finite(summary)
+    write_json(night.folder / "summary.json", summary)
+    write_table(night.folder / "summary.parquet", flat(summary))
+    return summary
+
+
+def metric_figures(
+    night: Night, scores: Scores, dims: dict[str, dict[str, str]], fix: Corrector | None, baselines: Baselines
+) -> dict[str, Any]:
+    """Overall row, slices, change and check of one system and metric."""
+    baseline = baseline_for(baselines, scores.system, scores.metric)
+    pairs = baselines.pairs(baseline, scores) if baseline else None
+    differs = baselines.differs(baseline, scores.metric) if baseline else None
+    rows = []
+    for dimension, part, where in slices.parts(scores, dims):
+        row = make_row(scores, where, dimension, part, fix, full=dimension == slices.OVERALL).as_dict()
+        row["delta"] = _delta(baseline, pairs, where, differs)
+        rows.append(row)
+    return {
+        "overall": rows[0],
+        "slices": rows[1:],
+        "change": split_of(night, baseline, pairs) if baseline and pairs else None,
+        "ppi": fix.ppi(scores, scores.counted) if fix else None,
+    }
+
+
+def _delta(baseline: Baseline | None, pairs: Pairs | None, where: Mask, differs: str | None) -> dict[str, Any] | None:
+    if baseline is None or pairs is None:
+        return None
+    return change_dict(change_in(pairs, where), baseline, differs)
+
+
+def flat(summary: dict[str, Any]) -> pa.Table:
+    """summary.json's rows as one table."""
+    rows = []
+    for system in summary["systems"].values():
+        for found in system["metrics"].values():
+            for row in (found["overall"], *found["slices"]):
+                fix, delta, traffic = row["corrected"] or {}, row["delta"] or {}, row["per_request"]
+                rows.append(
+                    {
+                        **{name: row.get(name) for name in SUMMARY.names},
+                        "per_request": traffic["value"],
+                        "per_request_low": traffic["low"],
+                        "per_request_high": traffic["high"],
+                        "n_effective": traffic["n_effective"],
+                        "corrected": fix.get("value"),
+                        "corrected_low": fix.get("low"),
+                        "corrected_high": fix.get("high"),
+                        "correction": fix.get("method"),
+                        "delta": delta.get("value"),
+                        "delta_low": delta.get("low"),
+                        "delta_high": delta.get("high"),
+                        "baseline": delta.get("baseline"),
+                    }
+                )
+    return pa.Table.from_pylist(rows, schema=SUMMARY)
+
+
+def read_summary(ws: Workspace, day: str) -> dict[str, Any]:
+    """summary.json of the night; empty where it was never made."""
+    return read_json(ws.night(day) / "summary.json") or {}
+
+
+def summary_for_json(ws: Workspace, day: str) -> dict[str, Any]:
+    """`{systems: {NAME: {METRIC: {value, low, high, n, coverage, ...}}}, gate: {verdict, reasons}}` of `run --json`."""
+    summary = read_summary(ws, day)
+    systems: dict[str, Any] = {}
+    for name, system in summary.get("systems", {}).items():
+        found: dict[str, Any] = {}
+        for metric, figures in system["metrics"].items():
+            row = figures["overall"]
+            found[metric] = {k: row[k] for k in ("value", "low", "high", "n", "coverage")}
+            found[metric]["per_request"] = row["per_request"]["value"]
+            if row["corrected"] is not None:
+                found[metric]["corrected"] = row["corrected"]
+            if "mean_score" in row:
+                found[metric]["mean_score"] = row["mean_score"]
+        times = system["latency"]
+        asked = sum(n for status, n in times["answers"].items() if status != "not_applicable")
+        for q in latency.PERCENTILES:
+            found[f"latency_p{q}_ms"] = {
+                **times[f"p{q}_ms"],
+                "n": times["n"],
+                "coverage": min(1.0, times["n"] / asked) if asked else None,
+            }
+        systems[name] = found
+    gate = read_json(ws.night(day) / "gate.json") or {}
+    return finite({"systems": systems, "gate": {"verdict": gate.get("verdict"), "reasons": gate.get("reasons", [])}})

@@ -1,0 +1,161 @@
+"""The night's summary as plain tables for a terminal: `{title, columns, rows}` each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragbench_dagster.store import Workspace, read_json
+
+NIGHTS = 7
+PARTS = 12  # categories shown, the most harmful first
+
+
+def summary_tables(ws: Workspace, day: str) -> list[dict[str, Any]]:
+    """Overall, by category, by status, latency, judge, change, worst cases, trend, pairs; empty ones left out."""
+    summary = read_json(ws.night(day) / "summary.json") or {}
+    systems: dict[str, Any] = summary.get("systems", {})
+    found = [
+        _overall(systems),
+        _categories(systems),
+        _status(systems),
+        _latency(systems),
+        _judges(summary),
+        _changes(systems),
+        _pairs(summary),
+        _worst(systems),
+        _trend(summary),
+    ]
+    return [table for table in found if table["rows"]]
+
+
+def summary_lines(ws: Workspace, day: str) -> list[dict[str, Any]]:
+    """The same; the name of the first version of this function."""
+    return summary_tables(ws, day)
+
+
+def _table(title: str, columns: list[str], rows: list[list[Any]]) -> dict[str, Any]:
+    return {"title": title, "columns": columns, "rows": rows}
+
+
+def _figures(systems: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [(name, metric, m) for name, s in systems.items() for metric, m in s["metrics"].items()]
+
+
+def _band(row: dict[str, Any] | None) -> str | None:
+    """`0.913 [0.880, 0.938]`, None where unknown."""
+    if row is None or row.get("value") is None:
+        return None
+    if row.get("low") is None or row.get("high") is None:
+        return f"{row['value']:.3f}"
+    return f"{row['value']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
+
+
+def _signed(delta: dict[str, Any]) -> str | None:
+    if delta.get("value") is None:
+        return None
+    if delta["low"] is None or delta["high"] is None:
+        return f"{delta['value']:+.3f}"
+    return f"{delta['value']:+.3f} [{delta['low']:+.3f}, {delta['high']:+.3f}]"
+
+
+def _overall(systems: dict[str, Any]) -> dict[str, Any]:
+    rows = []
+    for name, metric, m in _figures(systems):
+        row = m["overall"]
+        fix, delta = row["corrected"] or {}, row["delta"] or {}
+        shown = _band(fix) or ("–" if not fix else f"none: {fix['reason']}")
+        traffic = row["per_request"]["value"]
+        rows.append([name, metric, _band(row), row["n"], row["coverage"], traffic, shown, _signed(delta)])
+    columns = ["system", "metric", "per question, 95 %", "n", "coverage", "per request", "corrected for the judge",
+               "change, paired"]  # fmt: skip
+    return _table("Scores", columns, rows)
+
+
+def _categories(systems: dict[str, Any]) -> dict[str, Any]:
+    """The parts that cost most: share of the rows times the shortfall."""
+    rows = []
+    for name, metric, m in _figures(systems):
+        overall = m["overall"]["value"]
+        for row in m["slices"]:
+            if row["dimension"] == "category" and row["value"] is not None and overall is not None:
+                cells = [name, metric, row["part"], _band(row), row["n"], row["coverage"]]
+                rows.append(((1 - row["value"]) * row["n"], cells))
+    rows.sort(key=lambda r: (-r[0], r[1][:3]))
+    title = f"By category, the most harmful {PARTS}" if len(rows) > PARTS else "By category"
+    return _table(title, ["system", "metric", "category", "value, 95 %", "n", "coverage"], [r for _, r in rows[:PARTS]])
+
+
+def _status(systems: dict[str, Any]) -> dict[str, Any]:
+    names = sorted({s for _, _, m in _figures(systems) for s in m["overall"]["statuses"]})
+    rows = [[n, metric, *(m["overall"]["statuses"].get(s, 0) for s in names)] for n, metric, m in _figures(systems)]
+    return _table("By status", ["system", "metric", *names], rows)
+
+
+def _latency(systems: dict[str, Any]) -> dict[str, Any]:
+    rows = []
+    for name, system in systems.items():
+        times = system["latency"]
+        if times["n"]:
+            rows.append([name, *(times[f"p{q}_ms"]["value"] for q in (50, 95, 99)), times["mean_ms"], times["n"]])
+    return _table("Latency of the system itself, ms", ["system", "p50", "p95", "p99", "mean", "n"], rows)
+
+
+def _judges(summary: dict[str, Any]) -> dict[str, Any]:
+    columns = ["metric", "labelled", "kappa", "balanced accuracy", "drift", "probes that fooled it", "usable"]
+    return _table("The judge against people", columns, summary.get("judges", []))
+
+
+def _changes(systems: dict[str, Any]) -> dict[str, Any]:
+    rows = []
+    for name, metric, m in _figures(systems):
+        if found := m["change"]:
+            rows.append([name, metric, found["baseline"], found["total"],
+                         *(_band(found[part]) for part in ("judge", "system", "dataset"))])  # fmt: skip
+    columns = ["system", "metric", "since", "change", "judge", "system's part", "dataset"]
+    return _table("What changed", columns, rows)
+
+
+def _pairs(summary: dict[str, Any]) -> dict[str, Any]:
+    rows = [
+        [f"{p['candidate']} against {p['baseline']}", p["n"], p["wins"], p["ties"], p["losses"], _band(p["win_share"]),
+         p["position_bias"]]
+        for p in summary.get("pairwise", {}).get("pairs", [])
+    ]  # fmt: skip
+    columns = ["pair", "n", "win", "tie", "loss", "win share, ties half", "position bias"]
+    return _table("Side by side", columns, rows)
+
+
+def _worst(systems: dict[str, Any]) -> dict[str, Any]:
+    rows = [
+        [name, w["example_id"], w["metric"], w["category"], w["score"], w["weight"], (w["feedback"] or "")[:160]]
+        for name, system in systems.items()
+        for w in system["worst"]
+    ]
+    rows = rows[:20] if len(systems) < 2 else [r for i in range(20) for r in _nth(systems, rows, i)][:20]
+    columns = ["system", "example", "metric", "category", "score", "weight", "why"]
+    return _table("Worst cases", columns, rows)
+
+
+def _nth(systems: dict[str, Any], rows: list[list[Any]], place: int) -> list[list[Any]]:
+    """The `place`-th worst case of every system, so that none crowds out the others."""
+    return [own[place] for name in systems if len(own := [r for r in rows if r[0] == name]) > place]
+
+
+def _trend(summary: dict[str, Any]) -> dict[str, Any]:
+    trend: dict[str, Any] = summary.get("trend", {})
+    days = sorted({p["day"] for metrics in trend.values() for points in metrics.values() for p in points})[-NIGHTS:]
+    if len(days) < 2:
+        return _table("", [], [])
+    rows = []
+    for name, metrics in trend.items():
+        for metric, points in metrics.items():
+            at = {p["day"]: p for p in points}
+            cells = [_point(at.get(day)) for day in days]
+            rows.append([name, metric, *cells])
+    return _table("Last nights (* release, system, judge or template changed)", ["system", "metric", *days], rows)
+
+
+def _point(found: dict[str, Any] | None) -> str | None:
+    if found is None or found["value"] is None:
+        return None
+    return f"{found['value']:.3f}" + ("*" if found["marks"] else "")
