@@ -24,6 +24,8 @@ METRICS_JUDGED = (
 )  # fmt: skip
 METRICS_RETRIEVAL = ("hit_rate", "mrr", "precision", "recall", "ap", "ndcg")
 Share = Annotated[float, Field(ge=0, le=1)]
+# Which id of a LlamaIndex node the labels speak of: its own, its document's (ref_doc_id), or one in its metadata.
+NODE_IDS = r"^(node|document|metadata\..+)$"
 
 
 class Model(BaseModel):
@@ -123,12 +125,14 @@ class EngineSystem(SystemBase):
     kind: Literal["engine"]
     engine: str  # module:factory
     params: dict[str, Any] = {}
+    ids: str = Field("node", pattern=NODE_IDS)
 
 
 class RetrieverSystem(SystemBase):
     kind: Literal["retriever"]
     engine: str
     params: dict[str, Any] = {}
+    ids: str = Field("node", pattern=NODE_IDS)
 
 
 class HttpSystem(SystemBase):
@@ -136,7 +140,7 @@ class HttpSystem(SystemBase):
     url: str
     method: Literal["POST", "GET"] = "POST"
     headers: dict[str, str] = {}  # values may name variables: "Bearer ${MY_TOKEN}"
-    request: dict[str, str] = {"query": "query"}  # ours: theirs
+    request: dict[str, str | FieldMap] = {"query": "query"}  # ours: theirs; a FieldMap's const is sent as it is
     response: dict[str, str | FieldMap] = {"response": "response", "source_nodes": "source_nodes"}
     rpm: float | None = Field(None, gt=0)  # requests a minute
 
@@ -252,10 +256,11 @@ class Gate(Model):
 
 
 class Tracking(Model):
-    mlflow_uri: str | None = None
+    mlflow_uri: str | None = None  # sqlite (a file in the store), sqlite:///FILE, or a server's http address
     experiment: str = "ragbench"
     wandb_project: str | None = None
     wandb_mode: Literal["online", "offline"] = "offline"
+    artifacts: Literal["all", "tables", "none"] = "all"  # all: the report too, which holds scrubbed questions
 
 
 class Alerts(Model):

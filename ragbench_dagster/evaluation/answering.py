@@ -1,0 +1,254 @@
+"""Has a system answer a release, and keeps what it said. Grading belongs in `judging.py` and `retrieval.py`.
+
+    store/nights/DAY/SYSTEM/responses.parquet   records.RESPONSES, the same bytes for the same answers
+    store/nights/DAY/SYSTEM/timings.parquet     records.TIMINGS
+    store/cache/answers/SYSTEM.db               answers as they arrived; may be deleted
+
+A night whose release, system version and inputs are unchanged is read back without a call. Answers that failed
+are asked again. Everything is scrubbed before it is written anywhere (design rule 1).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation.checkpoint import Checkpoint
+from ragbench_dagster.evaluation.systems import Answer, Example, System, build_system, system_settings
+from ragbench_dagster.evaluation.systems.logged import LoggedAnswers, fingerprint
+from ragbench_dagster.records import RESPONSES, TIMINGS
+from ragbench_dagster.store import Workspace, digest, read_table, rows_table, write_table
+
+Progress = Callable[[str, int, int], None]
+T = TypeVar("T")
+_CODE = "1"  # raised when stored answers must be made anew
+
+
+class ReleaseLike(Protocol):
+    """What is read of a dataset.Release."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def examples(self) -> pa.Table: ...
+    @property
+    def forms(self) -> pa.Table: ...
+
+
+@dataclass(frozen=True)
+class AnswerRun:
+    """The answers of one system on one night.
+
+    `calls` counts calls made now to an engine or endpoint: 0 where everything was there.
+    """
+
+    responses: pa.Table
+    timings: pa.Table
+    calls: int
+    version: str
+
+
+def answer_release(
+    ws: Workspace, day: str, name: str, release: ReleaseLike, progress: Progress | None = None
+) -> AnswerRun:
+    """Ask system `name` every question of `release` and write its answers for the night `day`.
+
+    Args:
+        ws: the workspace.
+        day: the night, ISO date.
+        name: a system of `ragbench.yaml`, or a built-in one.
+        release: the dataset.
+        progress: called as (label, done, total), a few times a second.
+
+    Raises:
+        UserError: a fault of the system as a whole, or of the store; finished answers are kept.
+    """
+    system = build_system(name, system_settings(ws, name), ws)
+    inputs = _inputs(ws, day, system, release)
+    folder = ws.night(day, name)
+    paths = folder / "responses.parquet", folder / "timings.parquet"
+    if all(path.exists() for path in paths) and _written_for(paths[0]) == inputs:
+        responses, timings = read_table(paths[0]), read_table(paths[1])
+        if "error" not in responses["status"].to_pylist():
+            return AnswerRun(responses, timings, 0, system.version)
+    if isinstance(system, LoggedAnswers):
+        system.load(day, release.forms)
+    examples = release.examples.select(["example_id", "query", "history", "category"]).to_pylist()
+    store = ws.store / "cache" / "answers" / f"{name}.db"
+    with Checkpoint(store) if system.calls else nullcontext() as checkpoint:
+        shared = digest(_CODE, system.version, "" if system.pure else day, _scrub_settings(ws))
+        run = _Run(system, checkpoint, shared, _cleaner(ws, system))
+        answers = run_coroutine(partial(run.all, examples, progress))
+    responses, timings = _tables(examples, answers)
+    metadata = {"inputs": inputs, "release": release.id, "system": name, "version": system.version}
+    write_table(paths[0], responses, metadata)
+    write_table(paths[1], timings)
+    return AnswerRun(responses, timings, run.calls, system.version)
+
+
+def _inputs(ws: Workspace, day: str, system: System, release: ReleaseLike) -> str:
+    """Hash of all that the answers of this night depend on."""
+    parts: list[Any] = [_CODE, release.id, release.examples.num_rows, system.name, system.version]
+    if isinstance(system, LoggedAnswers):
+        parts.append(fingerprint(ws, day, system.max_age_days))
+    else:
+        parts.append(_scrub_settings(ws))
+    return digest(*parts)
+
+
+def _scrub_settings(ws: Workspace) -> dict[str, Any]:
+    return ws.settings.scrub.model_dump(mode="json", exclude={"processes", "floor"})
+
+
+def _written_for(path: Path) -> str | None:
+    """The inputs that a responses file was written for; None where it cannot be read."""
+    try:
+        found = (pq.read_schema(path).metadata or {}).get(b"inputs")
+    except (OSError, pa.ArrowInvalid):
+        return None
+    return found.decode() if found else None
+
+
+class _Run:
+    """One pass over a release: bounded workers, each question once, each answer committed when it is there."""
+
+    def __init__(
+        self, system: System, checkpoint: Checkpoint | None, shared: str, clean: Callable[[Example, Answer], Answer]
+    ) -> None:
+        self._system = system
+        self._checkpoint = checkpoint
+        self._shared = shared
+        self._clean = clean
+        self.calls = 0
+
+    async def all(self, examples: Sequence[Example], progress: Progress | None) -> dict[str, Answer]:
+        """example_id to answer."""
+        groups: dict[str, list[Example]] = {}
+        for example in examples:
+            key = digest(self._shared, example["query"], list(example["history"] or ()))
+            groups.setdefault(key, []).append(example)
+        answers: dict[str, Answer] = {}
+        pending: list[tuple[str, Example]] = []
+        for key, same in groups.items():
+            held = self._checkpoint.get(key) if self._checkpoint else None
+            if held is not None and held.status != "error":
+                answers[key] = held
+            else:
+                pending.append((key, same[0]))
+        meter = _Meter(f"{self._system.name} answers", len(groups), progress)
+        meter.show(len(answers))
+        todo = iter(pending)
+        # One thread scrubs and commits, so that neither delays the answers that are still being timed.
+        with ThreadPoolExecutor(1, thread_name_prefix="ragbench-commit") as writer:
+
+            async def worker() -> None:
+                loop = asyncio.get_running_loop()
+                for key, example in todo:
+                    answer = await self._system.answer(example)
+                    self.calls += self._system.calls
+                    answers[key] = await loop.run_in_executor(writer, self._keep, key, example, answer)
+                    meter.show(len(answers))
+
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(min(self._system.settings.concurrency, len(pending))):
+                        group.create_task(worker())
+            except* UserError as faults:
+                raise faults.exceptions[0] from None
+            finally:
+                await self._system.aclose()
+        meter.show(len(answers), last=True)
+        return {example["example_id"]: answers[key] for key, same in groups.items() for example in same}
+
+    def _keep(self, key: str, example: Example, answer: Answer) -> Answer:
+        clean = self._clean(example, answer)
+        if self._checkpoint is not None:
+            self._checkpoint.put(key, clean)
+        return clean
+
+
+class _Meter:
+    """Calls `progress` a few times a second at most."""
+
+    def __init__(self, label: str, total: int, progress: Progress | None) -> None:
+        self._label, self._total, self._progress = label, total, progress
+        self._next = 0.0
+
+    def show(self, done: int, last: bool = False) -> None:
+        now = time.monotonic()
+        if self._progress is not None and (last or now >= self._next):
+            self._next = now + 0.3
+            self._progress(self._label, done, self._total)
+
+
+def _cleaner(ws: Workspace, system: System) -> Callable[[Example, Answer], Answer]:
+    """What takes personal data out of an answer: an engine may echo it, and a corpus may hold it."""
+    if system.scrubbed:
+        return lambda example, answer: answer
+    from ragbench_dagster.traffic.scrubbing import build_scrubber
+
+    scrubber = build_scrubber(ws.settings.scrub)
+    plain: dict[str, str] = {}
+
+    def plain_id(text: str | None) -> str | None:
+        if text is None:
+            return None
+        if text not in plain:
+            plain[text] = scrubber.plain(text)
+        return plain[text]
+
+    def clean(example: Example, answer: Answer) -> Answer:
+        if answer.response is None and not answer.retrieved_ids and not answer.contexts:
+            return answer
+        # As one request, so that one person has one placeholder in the question, the answer and the contexts.
+        done = scrubber.request(
+            example["query"], answer.response, list(answer.contexts), list(example["history"] or ())
+        )
+        ids = tuple(plain_id(text) for text in answer.retrieved_ids)
+        return replace(answer, response=done.response, contexts=tuple(done.contexts or ()), retrieved_ids=ids)
+
+    return clean
+
+
+def _tables(examples: Sequence[Example], answers: dict[str, Answer]) -> tuple[pa.Table, pa.Table]:
+    said: list[dict[str, Any]] = []
+    times: list[dict[str, Any]] = []
+    for example in sorted(examples, key=lambda row: row["example_id"]):
+        name = example["example_id"]
+        answer = answers[name]
+        parts = [answer.response, list(answer.contexts), list(answer.retrieved_ids)]
+        said.append(
+            {
+                "example_id": name,
+                "status": answer.status,
+                "response": answer.response,
+                "contexts": list(answer.contexts),
+                "retrieved_ids": list(answer.retrieved_ids),
+                "retrieved_scores": list(answer.retrieved_scores),
+                "answer_hash": digest(parts) if answer.status == "scored" else None,
+                "error": answer.error,
+            }
+        )
+        times.append({"example_id": name, "latency_ms": answer.latency_ms, "first_token_ms": answer.first_token_ms})
+    return rows_table(said, RESPONSES), rows_table(times, TIMINGS)
+
+
+def run_coroutine(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """The result of the coroutine that `make` gives, also where this thread already runs an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(make())
+    with ThreadPoolExecutor(1) as other:  # a notebook
+        return other.submit(lambda: asyncio.run(make())).result()

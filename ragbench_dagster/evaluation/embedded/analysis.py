@@ -1,0 +1,214 @@
+"""Texts taken apart for the embedded judge: weighted stems, sentences, numbers, negations, who stands before whom.
+
+Everything is cached by text, because one passage serves many verdicts. What follows from a difference belongs in
+`checks.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from ragbench_dagster.evaluation.words import STOPWORDS, WORD, plain_unicode, sentences, stem
+
+# A function word counts a fifth of a content word: content alone misses an added "I think" or "my favourite".
+FUNCTION_WEIGHT = 0.2
+
+NEGATIONS = frozenset(
+    ["not", "no", "never", "without", "cannot", "nor", "neither", "none", "nobody", "nothing", "nowhere", "avoid"]
+)
+_NUMBER_WORDS = {
+    word: str(value)
+    for value, word in enumerate(
+        ["zero", "", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+    )
+    if word
+} | {"twenty": "20", "thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "ninety": "90", "hundred": "100"}
+_TENS = frozenset(["20", "30", "40", "50", "60", "90"])
+_ENUMERATOR = re.compile(r"^(?:\(?\d{1,2}[.)]|[-*\u2022\u25cf])(?:\s+|$)|(?<=:)\s*\(?\d{1,2}[.)]?$")
+_WORD_OR_MARK = re.compile(WORD.pattern + r"|[,;:.!?()\u2014]")
+# A negation reaches no further than these.
+_CLAUSE_ENDS = frozenset([*",;:.!?()\u2014", "but", "and", "because", "so", "if", "when", "that", "which", "while"])
+_REACH = 3  # content words
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence: `raw` words with their case, `low` folded, `stems` beside them."""
+
+    text: str
+    raw: tuple[str, ...]
+    low: tuple[str, ...]
+    stems: tuple[str, ...]
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        return frozenset(self.stems)
+
+    @cached_property
+    def weights(self) -> tuple[float, ...]:
+        return tuple(weight(word) for word in self.low)
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """Stems of its content words, negations left out."""
+        return frozenset(
+            s for s, w in zip(self.stems, self.low, strict=True) if w not in STOPWORDS and not is_negation(w)
+        )
+
+    @cached_property
+    def negations(self) -> tuple[tuple[str, ...], ...]:
+        """For each negation the stems of the content words it reaches, the nearest first.
+
+        A "No," that answers a question negates nothing by itself.
+        """
+        found: list[tuple[str, ...]] = []
+        reached: list[str] | None = None
+        tokens = [token.lower() for token in _WORD_OR_MARK.findall(plain_unicode(self.text))]
+        for i, word in enumerate([*tokens, "."]):
+            if is_negation(word):
+                if reached:
+                    found.append(tuple(reached))
+                reached = None if tokens[i + 1 : i + 2] in (["only"], ["just"]) else []
+            elif reached is None:
+                continue
+            elif word in _CLAUSE_ENDS or len(reached) == _REACH:
+                if reached:
+                    found.append(tuple(reached))
+                reached = None
+            elif word not in STOPWORDS:
+                reached.append(stem(word))
+        return tuple(found)
+
+    @cached_property
+    def negated(self) -> frozenset[str]:
+        """Every stem that a negation reaches."""
+        return frozenset(s for reached in self.negations for s in reached)
+
+    @cached_property
+    def numbers(self) -> tuple[tuple[int, str], ...]:
+        """(position, value) of every number; "twenty five" is one."""
+        found: list[tuple[int, str]] = []
+        for i, word in enumerate(self.low):
+            value = number(word)
+            if value is None:
+                continue
+            if found and found[-1][0] == i - 1 and found[-1][1] in _TENS and len(value) == 1:
+                found[-1] = (i, str(int(found[-1][1]) + int(value)))
+            else:
+                found.append((i, value))
+        return tuple(found)
+
+    @cached_property
+    def quantities(self) -> tuple[tuple[str, frozenset[str]], ...]:
+        """Each number with the stems of the content words near it: two after, one before."""
+        found: list[tuple[str, frozenset[str]]] = []
+        for i, value in self.numbers:
+            after = [s for j, s in self._content_at if i < j < i + 5][:2]
+            before = [s for j, s in self._content_at if i - 3 < j < i][-1:]
+            found.append((value, frozenset(after + before)))
+        return tuple(found)
+
+    @cached_property
+    def units(self) -> tuple[tuple[str, str], ...]:
+        """(value, stem of the content word right after it) for each number that has one."""
+        after = dict(self._content_at)
+        return tuple((value, after[i + 1]) for i, value in self.numbers if i + 1 in after)
+
+    @cached_property
+    def _content_at(self) -> tuple[tuple[int, str], ...]:
+        return tuple(
+            (i, s)
+            for i, (s, w) in enumerate(zip(self.stems, self.low, strict=True))
+            if w not in STOPWORDS and not is_negation(w) and number(w) is None
+        )
+
+    @cached_property
+    def names(self) -> tuple[tuple[int, int, str], ...]:
+        """(first position, last position, folded) of placeholders and of runs of capitalised words."""
+        found: list[tuple[int, int, str]] = []
+        for i, word in enumerate(self.raw):
+            placeholder = word[0] == "<"
+            if not placeholder and (not word[0].isupper() or self.low[i] in STOPWORDS):
+                continue
+            if found and found[-1][1] == i - 1 and not placeholder and self.raw[i - 1][0] != "<":
+                found[-1] = (found[-1][0], i, f"{found[-1][2]} {self.low[i]}")
+            else:
+                found.append((i, i, self.low[i]))
+        return tuple(found)
+
+
+class Text:
+    """A text in sentences."""
+
+    def __init__(self, text: str) -> None:
+        stripped = (_ENUMERATOR.sub("", part) for part in sentences(text))
+        self.sentences = tuple(parse(part) for part in stripped if part)
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """All its stems."""
+        return frozenset().union(*(s.known for s in self.sentences))
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        return frozenset(value for s in self.sentences for _, value in s.numbers)
+
+    @cached_property
+    def named(self) -> tuple[Sentence, ...]:
+        """The sentences with two names or more."""
+        return tuple(s for s in self.sentences if len(s.names) > 1)
+
+
+def parse(text: str) -> Sentence:
+    """`text` as one sentence."""
+    raw = tuple(WORD.findall(plain_unicode(text)))
+    low = tuple(word.lower() for word in raw)
+    return Sentence(text, raw, low, tuple(map(stem, low)))
+
+
+@lru_cache(maxsize=8192)
+def analyse(text: str) -> Text:
+    """The analysis of a text, remembered."""
+    return Text(text)
+
+
+@lru_cache(maxsize=100_000)
+def weight(word: str) -> float:
+    """What a folded word counts in a coverage."""
+    return FUNCTION_WEIGHT if word in STOPWORDS else 1.0
+
+
+def is_negation(word: str) -> bool:
+    return word in NEGATIONS or word.endswith("n't")
+
+
+@lru_cache(maxsize=100_000)
+def number(word: str) -> str | None:
+    """A number in one spelling (1,000 = 1000, 10.50 = 10.5, seven = 7); None for another word."""
+    if word in _NUMBER_WORDS:
+        return _NUMBER_WORDS[word]
+    if not word[0].isdigit():
+        return None
+    if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", word):
+        word = word.replace(",", "")
+    if re.fullmatch(r"\d+\.\d+", word):
+        word = word.rstrip("0").rstrip(".")
+    return word.lstrip("0") or "0" if word.isdigit() else word
+
+
+def coverage(sentence: Sentence, known: frozenset[str] | set[str]) -> tuple[float, float]:
+    """(covered weight, whole weight) of the words of `sentence` that are in `known`."""
+    covered = whole = 0.0
+    for stemmed, heavy in zip(sentence.stems, sentence.weights, strict=True):
+        whole += heavy
+        if stemmed in known:
+            covered += heavy
+    return covered, whole
+
+
+def union(texts: Sequence[Text]) -> frozenset[str]:
+    """All stems of several texts."""
+    return frozenset().union(*(text.known for text in texts))

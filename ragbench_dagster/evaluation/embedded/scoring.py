@@ -1,0 +1,158 @@
+"""The embedded judge's three metrics: word coverage, lowered and failed by contradictions. Pure functions.
+
+Weak on purpose and by nature: it does not understand. It sees whether words, numbers, negations and the order of
+names agree. Measured areas under the ROC curve against people stand in the README.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ragbench_dagster.evaluation.embedded import checks
+from ragbench_dagster.evaluation.embedded.analysis import Sentence, Text, analyse, coverage, parse, union
+from ragbench_dagster.evaluation.embedded.refusals import claims
+from ragbench_dagster.records import Item, Verdict
+
+# A contradicted claim keeps a quarter of its coverage: on summaries where one word decides, half leaves it above
+# honest paraphrases (area .48), none punishes a wrongly found contradiction too much (area .932 on mtrag).
+CONTRADICTED = 0.25
+CLAIM_FLOOR = 0.5  # coverage below which a claim is unsupported
+FAITHFUL_FLOOR = 0.7  # mean coverage at which an answer passes, if no claim fails
+RELEVANT_FLOOR = 0.5  # share of the question's words that a relevant answer takes up
+CORRECT_FLOOR = 4.0  # of 5, as LlamaIndex's correctness evaluator passes
+_YES_NO = re.compile(r"^\W*(yes|yeah|yep|no|nope)\b(?=\W|$)", re.IGNORECASE)
+
+
+def faithfulness(item: Item) -> Verdict:
+    """Are the claims of the answer in its contexts? Score 0 to 1: mean coverage of the claims by weight of words."""
+    if not any(context.strip() for context in item.contexts):
+        return Verdict("not_applicable", feedback="no contexts")
+    answer = analyse(item.response)
+    stated, refusal = claims(answer)
+    if not answer.sentences:
+        return Verdict("not_applicable", feedback="an empty answer claims nothing")
+    contexts = [analyse(context) for context in item.contexts]
+    known = union(contexts)
+    if refusal or not stated:
+        return _refusal(item.query, known)
+    asked = analyse(item.query)
+    covered = whole = 0.0
+    faults: list[str] = []
+    for number, claim in enumerate(stated, 1):
+        got, size = coverage(claim, known)
+        fault = _contradiction(claim, contexts, asked)
+        if fault:
+            got *= CONTRADICTED
+        elif size and got / size < CLAIM_FLOOR and len(claim.content) > 1:
+            fault = f"{got / size:.0%} of its words in the contexts"
+        if fault:
+            faults.append(f"claim {number} of {len(stated)}: {fault}")
+        covered += got
+        whole += size
+    score = covered / whole if whole else 1.0
+    passing = not faults and score >= FAITHFUL_FLOOR
+    if not faults:
+        faults = [f"{score:.0%} of the words of {len(stated)} claims are in the contexts"]
+    return _verdict(score, passing, "; ".join(faults[:5]))
+
+
+def _refusal(query: str, known: frozenset[str]) -> Verdict:
+    """ "I do not know" passes beside contexts that do not take up the question, and fails beside those that do.
+
+    The score is the middle: whether the contexts hold the answer is more than word coverage can tell.
+    """
+    covered, whole = coverage(parse(query), known)
+    share = covered / whole if whole else 0.0
+    why = f"says that it does not know; {share:.0%} of the question's words are in the contexts"
+    return _verdict(0.5, share < RELEVANT_FLOOR, why)
+
+
+def _contradiction(claim: Sentence, contexts: list[Text], asked: Text) -> str | None:
+    close = checks.closest(claim, contexts)
+    return (
+        checks.wrong_number(claim, contexts, close, asked)
+        or checks.wrong_negation(claim, close)
+        or checks.opposite(claim, close)
+        or checks.swapped(claim, contexts)
+    )
+
+
+def relevancy(item: Item) -> Verdict:
+    """Does the answer take up the question? Score 0 to 1: share of the question's words in the answer or in the
+    sentences of the contexts that it rests on."""
+    answer = analyse(item.response)
+    stated, refusal = claims(answer)
+    if not stated or refusal:
+        return _verdict(0.0, False, "says that it does not know" if answer.sentences else "an empty answer")
+    asked = parse(item.query)
+    if not asked.low:
+        return Verdict("not_applicable", feedback="the question holds no word")
+    known = set(answer.known)
+    contexts = [analyse(context) for context in item.contexts]
+    for claim in stated:
+        for sentence in checks.closest(claim, contexts):
+            known |= sentence.known
+    covered, whole = coverage(asked, known)
+    for stemmed, heavy in zip(asked.stems, asked.weights, strict=True):
+        if heavy == 1.0 and stemmed not in known and checks.spelt_alike(stemmed, known):
+            covered += heavy
+    score = covered / whole if whole else 0.0
+    return _verdict(score, score >= RELEVANT_FLOOR, f"{score:.0%} of the question's words are taken up")
+
+
+def correctness(item: Item) -> Verdict:
+    """Does the answer say what the reference says? Score 1 to 5, passing from 4; the best of several references."""
+    references = split_references(item.reference or "")
+    if not references:
+        return Verdict("not_applicable", feedback="no reference")
+    answer = analyse(item.response)
+    _, refusal = claims(answer)
+    if not answer.sentences:
+        return _verdict(1.0, False, "an empty answer")
+    best = (0.0, "nothing of the reference is in the answer")
+    for reference in references:
+        best = max(best, _agreement(analyse(reference), answer, refusal), key=lambda found: found[0])
+    score = 1.0 + 4.0 * best[0]
+    return _verdict(score, score >= CORRECT_FLOOR, best[1])
+
+
+def _agreement(reference: Text, answer: Text, refusal: bool) -> tuple[float, str]:
+    """(share of the reference in the answer, lowered where they contradict; why)."""
+    expected, unknown = claims(reference)
+    if refusal or unknown:
+        return (1.0, "both say that it is not known") if refusal and unknown else (0.0, "one of the two does not know")
+    covered = whole = 0.0
+    for sentence in expected:
+        got, size = coverage(sentence, answer.known)
+        covered, whole = covered + got, whole + size
+    share = covered / whole if whole else 0.0
+    fault = _disagreement(reference, answer)
+    if fault:
+        return share * CONTRADICTED, fault
+    return share, f"{share:.0%} of the reference is in the answer"
+
+
+def _disagreement(reference: Text, answer: Text) -> str | None:
+    said, meant = (_YES_NO.match(text.sentences[0].text) if text.sentences else None for text in (answer, reference))
+    if said and meant and said[1][0].lower() != meant[1][0].lower():
+        return "yes against no"
+    if reference.numbers - answer.numbers and answer.numbers - reference.numbers:
+        return "other numbers than the reference"
+    for claim in answer.sentences:
+        close = checks.closest(claim, [reference])
+        fault = (
+            checks.wrong_negation(claim, close) or checks.opposite(claim, close) or checks.swapped(claim, [reference])
+        )
+        if fault:
+            return fault.replace("contexts", "reference")
+    return None
+
+
+def split_references(text: str) -> list[str]:
+    """The accepted answers in a reference, separated by "/". A date, a fraction, a path or a URL is not cut."""
+    parts = re.split(r"(?<![\d/:])(?<!and)/(?!/)|(?<=\d)/(?=[^\d/])|(?<=[^\d/:])/(?=\d)", text)
+    return [part.strip() for part in parts if part and part.strip()]
+
+
+def _verdict(score: float, passing: bool, feedback: str) -> Verdict:
+    return Verdict("scored", score=round(score, 6), passing=passing, feedback=feedback)

@@ -1,0 +1,128 @@
+"""Systems under test: logged answers, engines, retrievers and HTTP endpoints, all asked the same way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation.systems.base import Answer, Clock, Example, ItemError, System, full_query
+from ragbench_dagster.settings import EngineSystem, HttpSystem, LoggedSystem, RetrieverSystem, SystemSettings
+from ragbench_dagster.store import Workspace, digest
+
+__all__ = [
+    "Answer",
+    "Clock",
+    "Example",
+    "ItemError",
+    "System",
+    "build_system",
+    "configured_systems",
+    "default_systems",
+    "full_query",
+    "system_settings",
+    "system_version",
+]
+
+BM25 = "ragbench_dagster.evaluation.bm25:build"
+_NOT_IN_VERSION = {"timeout_s", "concurrency", "version", "rpm"}  # they change no answer
+
+
+def default_systems(ws: Workspace, has_logged_answers: bool) -> dict[str, SystemSettings]:
+    """The systems of a night: those of `ragbench.yaml`, else `logged` and `bm25` where they can answer.
+
+    Args:
+        has_logged_answers: whether any log line holds an answer or passages.
+    """
+    if ws.settings.systems:
+        return dict(ws.settings.systems)
+    found: dict[str, SystemSettings] = {}
+    if ws.corpus.exists():
+        found["bm25"] = _builtin("bm25")
+    if has_logged_answers:
+        found["logged"] = _builtin("logged")
+    return found
+
+
+def configured_systems(ws: Workspace, index: Any = None) -> dict[str, SystemSettings]:
+    """The systems of the workspace as it is: `default_systems`, having looked whether its logs hold answers.
+
+    Args:
+        index: a `traffic.scan.LogIndex`, where the caller has one.
+    """
+    if ws.settings.systems:
+        return dict(ws.settings.systems)
+    if index is None:
+        from ragbench_dagster.traffic.scan import scan_logs
+
+        index = scan_logs(ws)
+    return default_systems(ws, index.has_answers)
+
+
+def _builtin(name: str) -> SystemSettings:
+    if name == "logged":
+        return LoggedSystem.model_validate({"kind": "logged"})
+    return EngineSystem.model_validate({"kind": "engine", "engine": BM25, "params": {"top_k": 10}})
+
+
+def system_settings(ws: Workspace, name: str) -> SystemSettings:
+    """The settings of one system; `logged` and `bm25` exist where the file names no systems.
+
+    Raises:
+        UserError: no such system.
+    """
+    known = ws.settings.systems
+    if name in known:
+        return known[name]
+    if not known and name in ("logged", "bm25"):
+        return _builtin(name)
+    raise UserError(f"systems.{name}: no such system; ragbench.yaml has {', '.join(sorted(known)) or 'none'}")
+
+
+def system_version(name: str, settings: SystemSettings, ws: Workspace) -> str:
+    """The version set by hand, else a hash of all that answers depend on and that can be seen from here.
+
+    For an engine: settings, the source of its module (its package, in the workspace), and the corpus where its
+    factory takes `workspace`. For an endpoint: its settings. For logged answers: how they are looked up.
+    """
+    if settings.version:
+        return settings.version
+    shown = settings.model_dump(mode="json", exclude=_NOT_IN_VERSION)
+    if isinstance(settings, HttpSystem):
+        # Keys rotate without a new system, and a header may hold one in clear.
+        shown["headers"] = sorted(shown["headers"])
+    parts: list[Any] = [shown]
+    if isinstance(settings, EngineSystem | RetrieverSystem):
+        from ragbench_dagster.evaluation.systems import loading
+
+        factory = loading.load_factory(settings.engine, ws.root, f"systems.{name}.engine")
+        parts.append(loading.source_digest(factory, ws.root))
+        if loading.takes(factory, "workspace"):
+            parts.append(loading.file_digest(ws.corpus))
+    return f"{settings.kind}-{digest(*parts, size=8)}"
+
+
+def build_system(name: str, settings: SystemSettings, ws: Workspace) -> System:
+    """The system, ready to be asked.
+
+    Raises:
+        UserError: an import path, parameter, address or environment variable that does not hold.
+    """
+    version = system_version(name, settings, ws)
+    if isinstance(settings, LoggedSystem):
+        from ragbench_dagster.evaluation.systems.logged import LoggedAnswers
+
+        return LoggedAnswers(name, settings, version, ws)
+    if isinstance(settings, HttpSystem):
+        from ragbench_dagster.evaluation.systems.http import Endpoint
+
+        return Endpoint(name, settings, version)
+    import sys
+
+    from ragbench_dagster.evaluation.systems import loading
+    from ragbench_dagster.evaluation.systems.engine import CodeSystem
+
+    key = f"systems.{name}"
+    factory = loading.load_factory(settings.engine, ws.root, f"{key}.engine")
+    target = loading.call_factory(factory, settings.params, ws, key)
+    module = sys.modules.get(getattr(factory, "__module__", ""))
+    return CodeSystem(name, settings, version, target, pure=getattr(module, "PURE", False) is True)

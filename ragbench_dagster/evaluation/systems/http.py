@@ -1,0 +1,169 @@
+"""A system behind an HTTP endpoint that speaks JSON. Field names are mapped in `ragbench.yaml`, ours: theirs.
+
+    request:  {query: question, history: messages, top: {path: options.top_k, const: 5}}
+    response: {response: answer, source_nodes: passages, source_nodes.node_id: pid}
+
+One attempt is the system's own time; waits between attempts and for the rate are not. Errors name the status,
+never the URL's query, the headers or the text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation.systems.base import Answer, Clock, Example, ItemError, System
+from ragbench_dagster.evaluation.systems.fields import ResponseMap, request_body
+from ragbench_dagster.evaluation.systems.shapes import answer_of
+from ragbench_dagster.settings import HttpSystem
+
+_ATTEMPTS = 3
+_TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
+_HOPELESS = {401, 403, 404, 405, 410, 501}  # the same for every question: key, URL or method
+_PATIENCE = 5  # hopeless answers in a row, before any good one, until the system is given up
+_MAX_BYTES = 10_000_000
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def expand(value: str, key: str) -> str:
+    """`value` with each ${NAME} replaced by that environment variable.
+
+    Raises:
+        UserError: the variable is not set; the line names it.
+    """
+
+    def of(match: re.Match[str]) -> str:
+        found = os.environ.get(match[1])
+        if not found:
+            raise UserError(f"{key}: the environment variable {match[1]} is not set; set it and run again")
+        return found
+
+    return _VARIABLE.sub(of, value)
+
+
+class Endpoint(System):
+    """An HTTP endpoint. Its session belongs to the event loop of the first call; close it there."""
+
+    kind = "http"
+
+    def __init__(self, name: str, settings: HttpSystem, version: str) -> None:
+        super().__init__(name, settings, version)
+        self._http = settings
+        self._key = f"systems.{name}"
+        where = urlsplit(settings.url)
+        if where.scheme not in ("http", "https") or not where.hostname:
+            raise UserError(f"{self._key}.url: must be a full http(s) address")
+        self._host = where.hostname
+        self._reader = ResponseMap(settings.response, f"{self._key}.response")
+        request_body(settings.request, {"query": "", "history": []}, f"{self._key}.request")
+        self._session: aiohttp.ClientSession | None = None
+        self._next_start = 0.0
+        self._in_a_row = 0
+        self._answered = False
+
+    async def ask(self, example: Example, clock: Clock) -> Answer:
+        body = request_body(self._http.request, example, f"{self._key}.request")
+        for attempt in range(1, _ATTEMPTS + 1):
+            await self._rate()
+            clock.start()
+            status, data, retry_after = await self._send(body)
+            clock.stop()
+            if status not in _TRANSIENT or attempt == _ATTEMPTS:
+                break
+            await asyncio.sleep(min(retry_after if retry_after is not None else 2.0 ** (attempt - 1), 30.0))
+        self._judge_status(status)
+        if not 200 <= status < 300:
+            raise ItemError(f"HTTP {status}" if status else "ConnectionError: the endpoint cannot be reached")
+        return self._read(data)
+
+    async def _send(self, body: dict[str, Any]) -> tuple[int, bytes, float | None]:
+        """(status, body, Retry-After in s); status 0 where no connection came about."""
+        session = self._open()
+        asked: dict[str, Any] = {"json": body}
+        if self._http.method == "GET":
+            asked = {"params": {k: v if isinstance(v, str) else json.dumps(v) for k, v in body.items()}}
+        try:
+            async with session.request(self._http.method, expand(self._http.url, f"{self._key}.url"), **asked) as reply:
+                data = await reply.content.read(_MAX_BYTES + 1)
+                while len(data) <= _MAX_BYTES and not reply.content.at_eof():
+                    data += await reply.content.read(_MAX_BYTES + 1 - len(data))
+                return reply.status, data, _seconds(reply.headers.get("Retry-After"))
+        except (aiohttp.ClientConnectorError, aiohttp.ClientConnectorCertificateError):
+            return 0, b"", None
+        except aiohttp.InvalidURL as fault:
+            raise UserError(f"{self._key}.url: not a valid address") from fault
+        except aiohttp.ClientError:
+            return 503, b"", None  # cut in the middle: worth another try
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            headers = {k: expand(v, f"{self._key}.headers.{k}") for k, v in self._http.headers.items()}
+            self._session = aiohttp.ClientSession(
+                headers=headers,
+                connector=aiohttp.TCPConnector(limit=0),  # concurrency bounds it
+                timeout=aiohttp.ClientTimeout(total=None),  # System.answer bounds it
+                trust_env=True,
+            )
+        return self._session
+
+    async def _rate(self) -> None:
+        """Wait for this call's place at `rpm` requests a minute, evenly spaced."""
+        if self._http.rpm is None:
+            return
+        now = time.monotonic()
+        self._next_start = max(self._next_start, now)
+        wait, self._next_start = self._next_start - now, self._next_start + 60.0 / self._http.rpm
+        if wait > 0:
+            await asyncio.sleep(wait)
+
+    def _judge_status(self, status: int) -> None:
+        """Give up a system whose first answers all say that no question will ever be answered."""
+        if 200 <= status < 300:
+            self._answered = True
+        self._in_a_row = self._in_a_row + 1 if status in _HOPELESS or status == 0 else 0
+        if self._answered or self._in_a_row < _PATIENCE:
+            return
+        what = {
+            0: "cannot be reached; check url, network and certificate",
+            401: "refuses the key (401); check headers",
+            403: "refuses the key (403); check headers",
+            404: "has no such path (404); check url",
+            405: f"does not take {self._http.method} (405); set method",
+        }.get(status, f"answers {status}; check url and method")
+        raise UserError(f"{self._key}: {self._host} {what}")
+
+    def _read(self, data: bytes) -> Answer:
+        if len(data) > _MAX_BYTES:
+            raise ItemError(f"TooLong: more than {_MAX_BYTES} bytes")
+        try:
+            value = json.loads(data.decode("utf-8"))
+        except (ValueError, RecursionError) as fault:
+            raise ItemError("NotJson: the body is not JSON in UTF-8") from fault
+        if isinstance(value, Mapping) and value.get("error") and self._reader.lacks_response(value):
+            raise ItemError("ErrorInBody: status 200 with an error inside")
+        response, passages = self._reader.read(value)
+        if response is None and not passages:
+            raise ItemError("EmptyAnswer: neither an answer nor passages where response says they are")
+        return answer_of(response, passages)
+
+    async def aclose(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+def _seconds(header: str | None) -> float | None:
+    """Retry-After in seconds; a date or nonsense is None (the usual back-off then)."""
+    try:
+        return max(float(header), 0.0) if header else None
+    except ValueError:
+        return None
