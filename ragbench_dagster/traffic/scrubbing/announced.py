@@ -20,7 +20,7 @@ _STRONG = re.compile(
     r"(?:\b(?:my|his|her|their|our|the|full|legal|first|last|middle|maiden|family|given|sur|user|nick|account|customer|client|patient"
     r"|contact|holder'?s?|owner'?s?|husband'?s?|wife'?s?|son'?s?|daughter'?s?|boss'?s?|friend'?s?|partner'?s?|kid'?s?|child'?s?|[a-z]{2,15}'s)?"
     r"\s?names?(?:'s|\sis(?:\snow)?|\swas|\sare|\sshould\sbe|\s?:|\s?=)|\bcall\sme|\bthey\scall\sme|\bi\sgo\sby|\bname'?s"
-    r"|\bi\sam\scalled|\bi'?m\scalled|\bknown\sas|\bunder\s(?:the\s)?names?(?:\sof)?|\bin\sthe\snames?\sof|\bnamed|\bsigned(?:\sby)?"
+    r"|\bi\sam\scalled|\bi\\?'?m\scalled|\bknown\sas|\bunder\s(?:the\s)?names?(?:\sof)?|\bin\sthe\snames?\sof|\bnamed|\bsigned(?:\sby)?"
     r"|\bme\sllamo|\bmi\snombre\ses|\bse\sllama|\bje\sm'?\s?appelle|\bmon\snom\sest|\bil\ss'appelle|\belle\ss'appelle|\bich\shei(?:ß|ss)e"
     r"|\bmein\sname\sist|\bmi\schiamo|\bil\smio\snome\s[eè]|\bmeu\snome\s[eé]|\b(?:eu\s)?me\schamo|\bmijn\snaam\sis|\bik\sheet"
     r"|\bjag\sheter|\bmitt\snamn\s[aä]r|\bjeg\shedder|\bjeg\sheter|\bmit\snavn\ser|\bnazywam\ssi[eę]|\bmam\sna\simi[eę]|\bjmenuji\sse"
@@ -29,8 +29,8 @@ _STRONG = re.compile(
 )
 # What follows may be a name: it must be listed, or look like one.
 _WEAK = re.compile(
-    r"(?:\b(?:i\sam|i'?m|this\sis|it'?s|it\sis|here\sis|ich\sbin|je\ssuis|c'est|yo\ssoy|soy|sono|io\ssono|eu\ssou|sou|ik\sben|jag\s[aä]r|jeg\ser"
-    r"|dear|hi|hello|hey|hallo|hola|bonjour|ciao|good\s(?:morning|afternoon|evening)|attn:?|attention:?|from:?|to:|cc:|user:|customer:|client:|agent:|patient:|employee:"
+    r"(?:\b(?:i\sam|i\\?'?m|this\sis|it'?s|it\sis|here\sis|ich\sbin|je\ssuis|c'est|yo\ssoy|soy|sono|io\ssono|eu\ssou|sou|ik\sben|jag\s[aä]r|jeg\ser"
+    r"|dear|hi|hello|hey|hallo|hola|bonjour|ciao|good\s(?:morning|afternoon|evening)|attn:?|attention:?|from:|to:|cc:|user:|customer:|client:|agent:|patient:|employee:"
     r"|signed:?|contact:?|ask\sfor|speak\s(?:to|with)|talk\sto|met\swith|spoke\s(?:to|with)|follow\sup\swith"
     r"|my\s(?:wife|husband|spouse|partner|son|daughter|kid|child|brother|sister|mother|mom|mum|father|dad|friend|boss|manager|colleague|coworker|doctor"
     r"|girlfriend|boyfriend|fianc[eé]e?|assistant|landlord|tenant|teacher|uncle|aunt|cousin|niece|nephew|grandmother|grandfather|supervisor|lawyer|neighbou?r)(?:\sis|,)?"
@@ -47,7 +47,22 @@ _TITLE = re.compile(
     r"\b(?P<t>mr|mrs|ms|miss|mister|dr|prof|professor|doctor|sir|madam|mme|mlle|monsieur|madame|m\.|herr|frau|se[nñ]ora?|sr|sra|signora?|sig|dhr|mevr|pan[ií]?|fru|rev|reverend|capt|captain|sgt|lt)\b\.?\s{1,2}",
     re.IGNORECASE,
 )
+# One who speaks in a transcript: `luis: "..."` at the beginning of a line.
+_SPEAKER = re.compile(
+    r"(?:^|(?<=[\n>]))[ \t]{0,3}(?P<n>[^\W\d_]{2,30}(?:[ \t][^\W\d_]{1,30}){0,2})[ \t]?:(?=[ \t]*[\\\"“'‘A-Z])",
+    re.MULTILINE,
+)
+# Alone on its line above an address: `> Esat Jeknić`.
+_HEAD = re.compile(
+    r"^[ \t>?*•-]{0,8}(?P<n>[^\W\d_]{2,30}(?:[ \t]+(?:[^\W\d_]\.?|[^\W\d_][^\W\d_'’.-]{1,30})){1,3})[ \t]*$",
+    re.MULTILINE,
+)
 _SPEAKING = re.compile(r"\s(?:speaking|calling|writing|here)\b", re.IGNORECASE)
+_ADDRESSED = re.compile(r"(?i)\b(?:apt|suite|box|unit|phone|mobile|e-?mail|address|fax)\b|\d{4,}")
+_FIRM_WORD = re.compile(
+    r"(?i)\b(?:inc|ltd|llc|corp|group|partners|associates|agency|systems|solutions|software|research|services|consulting|technologies"
+    r"|insurance|international|foundation|bank|club|data|media|labs?|network|institute|company|co)\b"
+)
 _TRIGGERS = (
     "name", "call", "i go by", "named", "signed", "llam", "nombre", "appelle", "nom ", "hei", "chia", "nome", "cham", "naam", "heet", "heter", "namn",
     "hedder", "navn", "nazywam", "imi", "jmenuji", "nimeni", "nevem", "adim", "zovut", "known as",
@@ -177,6 +192,31 @@ def announced(facts: Facts, lex: Lexicon) -> Iterator[Span]:
             yield Span(match.end(), end, "PERSON", 0.9)
     for match in _TITLE.finditer(text):
         yield from _after_title(text, match, lex)
+    if ":" in text:
+        for match in _SPEAKER.finditer(text):
+            if take(text, match.start("n"), lex, strong=False) == match.end("n"):
+                yield Span(match.start("n"), match.end("n"), "PERSON", 0.6)
+    if "\n" in text and facts.digits >= 3:
+        yield from _heads(text, lex)
+
+
+def _heads(text: str, lex: Lexicon) -> Iterator[Span]:
+    """Names above an address: the first line of the text or of a quoted block, or a line that is a listed name."""
+    for place, match in enumerate(_HEAD.finditer(text)):
+        if place > 3:
+            return
+        if not _ADDRESSED.search(text, match.end()):
+            return
+        words = [(m.start(), m.end(), m[0]) for m in WORD.finditer(match["n"])]
+        bits = [lex.flags(w) for _, _, w in words]
+        if any(b & (STOP | PRODUCT) for b in bits) or _FIRM_WORD.search(match["n"]):
+            continue
+        listed = sum(1 for b in bits if b & NAME and not b & ORDINARY)
+        rare = sum(1 for b in bits if not b & KNOWN and not b & NAME)
+        if (place == 0 and listed + rare == len([w for w in words if len(w[2]) > 1])) or (
+            listed >= 2 and bits[0] & FIRST
+        ):
+            yield Span(match.start("n"), match.end("n"), "PERSON", 0.5)
 
 
 def _after_title(text: str, match: re.Match[str], lex: Lexicon) -> Iterator[Span]:
@@ -205,7 +245,12 @@ def _after_title(text: str, match: re.Match[str], lex: Lexicon) -> Iterator[Span
 def might_announce(facts: Facts) -> bool:
     """Every announcement begins with one of these words; the test is a superset."""
     folded = facts.folded
-    return any(word in folded for word in _TRIGGERS) or _ANY.search(facts.text) is not None
+    return (
+        any(word in folded for word in _TRIGGERS)
+        or ":" in facts.text
+        or ("\n" in facts.text and facts.digits >= 3)
+        or _ANY.search(facts.text) is not None
+    )
 
 
 _ANY = re.compile(

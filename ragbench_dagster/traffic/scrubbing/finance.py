@@ -105,7 +105,7 @@ def might_iban(facts: Facts) -> bool:
     return facts.digits >= 2
 
 
-_SSN = re.compile(r"(?<![\w.+-])(\d{3})([ -]|‑)(\d{2})\2(\d{4})(?![\w]|[-.]\d)")
+_SSN = re.compile(r"(?<![\w.+-])(\d{3})(-)(\d{2})-(\d{4})(?![\w]|[-.]\d)")
 _SSN_LOOSE = re.compile(r"(?<![\w.+-])(\d{3})[ .-]?(\d{2})[ .-]?(\d{4})(?![\w]|[-.]\d)")
 _SSN_WORD = re.compile(r"(?i)\b(?:ssn|ssns|social security|social sec|sozialversicherung|itin|tax(?:payer)? id|tin)\b")
 

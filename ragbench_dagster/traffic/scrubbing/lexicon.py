@@ -23,6 +23,7 @@ _SUFFIXES = (
     ("s", ""), ("es", ""), ("ies", "y"), ("ed", ""), ("ed", "e"), ("d", ""), ("ied", "y"), ("ing", ""), ("ing", "e"),
     ("er", ""), ("er", "e"), ("ers", ""), ("ers", "e"), ("est", ""), ("ly", ""), ("'s", ""), ("able", ""), ("ness", ""),
 )  # fmt: skip
+_CONTRACTED = re.compile(r"(?:n't|'(?:s|ve|ll|d|re|m))\Z")
 _MEMO_LIMIT = 200_000
 
 
@@ -47,6 +48,7 @@ class Lexicon:
     def __init__(self) -> None:
         self._first, self._last = _names()
         self._ordinary, self._known = _words()
+        self._ordinary -= word_list("given")
         self._product, self._place, self._stop = word_list("products"), word_list("places"), word_list("stop")
         self._memo: dict[str, int] = {}
 
@@ -60,8 +62,7 @@ class Lexicon:
         return found
 
     def _classify(self, key: str) -> int:
-        if key.endswith("'s"):
-            key = key[:-2]
+        key = _CONTRACTED.sub("", key)
         bits = self._single(key)
         if ("-" in key or "'" in key) and not bits & NAME:
             parts = [p for p in re.split(r"[-']", key) if p]

@@ -1,7 +1,7 @@
-"""Names without an announcement: first-last pairs, single listed names, and what an NER model calls a person.
+"""Names without an announcement: pairs, lists, single listed names, and what an NER model calls a person.
 
 An NER model's spans count only where they hold a listed name that is no ordinary word, or a rare capitalised
-word (`gate`): on queries it takes every unusual word for a person.
+word (`telling`): on queries it takes every unusual word for a person.
 """
 
 from __future__ import annotations
@@ -11,15 +11,31 @@ from collections.abc import Iterator
 
 from ragbench_dagster.traffic.scrubbing.announced import PARTICLES, WORD
 from ragbench_dagster.traffic.scrubbing.facts import Facts
-from ragbench_dagster.traffic.scrubbing.lexicon import FIRST, KNOWN, LAST, NAME, ORDINARY, PLACE, PRODUCT, STOP, Lexicon
+from ragbench_dagster.traffic.scrubbing.lexicon import (
+    FIRST, KNOWN, LAST, NAME, ORDINARY, PLACE, PRODUCT, STOP, Lexicon,
+)  # fmt: skip
 from ragbench_dagster.traffic.scrubbing.spans import Span
 
-_JOINT = re.compile(r"[ \t]{1,2}(?:[^\W\d_]\.?[ \t]{1,2})?")
+Words = list[tuple[int, int, str, int]]  # start, end, word, flags
+
 _LOCATIVE = re.compile(
-    r"(?i)\b(?:in|to|from|at|near|of|around|via|through|for|between|visit|visiting|leaving|city|university)\s+(?:the\s)?\Z"
+    r"(?i)\b(?:in|to|from|at|near|of|around|via|through|visit|visiting|leaving|city|university|into|across|fly|flew)\s+(?:the\s)?\Z"
+)
+_FIRM = re.compile(
+    r"[ ,]*(?:&|and\s+Sons|Inc|Ltd|LLC|LLP|Corp|Co|GmbH|AG|PLC|Group|Partners|Associates|Bros|Brothers|Holdings|Bank|Hotel|Steakhouse|Street|University|College|Hospital|App)\b"
+)
+_VERB = re.compile(
+    r"\s(?:said|says|told|tells|asked|asks|replied|replies|shouted|shouts|yelled|whispered|answered|wrote|writes|emailed|texted|"
+    r"called|married|died|thinks|thought|insisted|explained|laughed|smiled|cried|nodded|added|began|started|works|lives|joined|left)\b"
+)
+_CREDIT = re.compile(
+    r"(?i)\b(?:starring|(?:directed|written|sung|played|produced|composed|painted|authored|designed|signed) by|featuring|feat\.)\s\Z"
+)
+# Endings of family names; Nordic, Slavic, Baltic, Armenian, Georgian, German.
+_FORM = re.compile(
+    r"(?:[^s]sson|ss?en|[ds]ottir|nen|berg|str[oö]m|qvist|lund|ov|ova|ev|eva|ovi[cć]|evi[cć]|i[cć]|sk[iy]|ska|enko|chuk|shvili|dze|yan|mann|stein|oglu)(?:'s)?\Z"
 )
 _PLACES = ("GPE", "LOC", "FAC")
-_VETO = ("GPE", "LOC", "FAC", "ORG", "NORP", "PRODUCT", "WORK_OF_ART", "LANGUAGE", "EVENT", "LAW")
 
 
 def _titled(word: str) -> bool:
@@ -39,39 +55,49 @@ def wants_ner(facts: Facts, lex: Lexicon) -> bool:
     return any(telling(word, flags(word)) for word in WORD.findall(facts.text))
 
 
-def people(facts: Facts, lex: Lexicon) -> Iterator[Span]:
-    """Pairs and single names from the lists, and the model's persons through the gate."""
+def people(facts: Facts, lex: Lexicon) -> list[Span]:
+    """Pairs, lists and single names, and the model's persons through the gate; then what they imply."""
     text = facts.text
     words = [(m.start(), m.end(), m[0], lex.flags(m[0])) for m in WORD.finditer(text)]
-    yield from _pairs(text, words)
-    yield from _singles(text, words, facts)
+    found = [*_pairs(text, words, facts), *_listed(text, words), *_singles(text, words, facts)]
     for start, end in facts.entities.get("PERSON", ()):
-        yield from _gated(text, start, end, lex)
+        found.extend(_gated(text, start, end, lex))
+    found.extend(implied(text, words, found))
+    return found
 
 
-Words = list[tuple[int, int, str, int]]
+def _covered(facts: Facts, start: int, end: int, labels: tuple[str, ...]) -> tuple[int, int] | None:
+    for label in labels:
+        for a, b in facts.entities.get(label, ()):
+            if a < end and start < b:
+                return a, b
+    return None
 
 
-def _pairs(text: str, words: Words) -> Iterator[Span]:
+def _pairs(text: str, words: Words, facts: Facts) -> Iterator[Span]:
     at = 0
     while at < len(words) - 1:
-        start, end, word, bits = words[at]
+        start, _, word, bits = words[at]
         step = 1
         if bits & FIRST and not bits & (STOP | PRODUCT) and len(word) > 1:
             last = _surname(text, words, at)
-            if last is not None:
-                yield Span(start, words[last][1], "PERSON", 0.7)
+            if last is not None and not _FIRM.match(text, words[last][1]):
+                yield Span(start, _stem(words[last]), "PERSON", 0.7)
                 step = last - at + 1
         at += step
 
 
+def _stem(word: tuple[int, int, str, int]) -> int:
+    return word[1] - 2 if word[2].endswith(("'s", "’s")) else word[1]
+
+
 def _surname(text: str, words: Words, at: int) -> int | None:
     """Index of the family name of the pair that begins with the given name `words[at]`."""
-    _, end, given, given_bits = words[at]
+    _, _, given, given_bits = words[at]
     titled = _titled(given)
     place = at + 1
     while place < len(words) and place - at <= 3:
-        start, stop, word, bits = words[place]
+        start, _, word, bits = words[place]
         if not re.fullmatch(r"[ \t]{1,2}|\.[ \t]", text[words[place - 1][1] : start]):
             return None
         if (word.lower() in PARTICLES and place + 1 < len(words)) or (len(word) == 1 and word.isupper() and titled):
@@ -84,36 +110,160 @@ def _surname(text: str, words: Words, at: int) -> int | None:
             if not _titled(word):
                 return None
             sure = bits & LAST and not (ordinary or bits & PLACE) or (not bits & KNOWN and not given_ordinary)
-            return place if sure or (bits & LAST and not given_ordinary and not given_bits & PLACE) else None
+            known_given = not given_ordinary and not given_bits & PLACE
+            return place if sure or known_given else None
         both = not ordinary and not given_ordinary and not (bits | given_bits) & PLACE
         return place if both and bits & LAST and (word.islower() == given.islower()) else None
     return None
 
 
+def _listed(text: str, words: Words) -> Iterator[Span]:
+    """All items of an enumeration of three or more single words of which most are given names."""
+    at = 0
+    while at < len(words) - 2:
+        run = _run(text, words, at)
+        if len(run) >= 3:
+            sure = sum(1 for i in run if words[i][3] & FIRST and not words[i][3] & (ORDINARY | PLACE | STOP))
+            if sure >= 2 and 2 * sure >= len(run):
+                for i in run:
+                    if not words[i][3] & STOP and (words[i][3] & NAME or _titled(words[i][2])):
+                        yield Span(words[i][0], _stem(words[i]), "PERSON", 0.6)
+            at = run[-1] + 1
+        else:
+            at += 1
+
+
+def _run(text: str, words: Words, at: int) -> list[int]:
+    """Indices of the words of the enumeration that begins at `words[at]`."""
+    run = [at]
+    place = at
+    while place + 1 < len(words):
+        gap = text[words[place][1] : words[place + 1][0]]
+        if re.fullmatch(r",\s", gap):
+            following = words[place + 1][2].lower()
+            if (
+                following in ("and", "or")
+                and place + 2 < len(words)
+                and text[words[place + 1][1] : words[place + 2][0]] == " "
+            ):
+                place += 1
+            place += 1
+            run.append(place)
+        elif gap == " " and words[place + 1][2].lower() in ("and", "or", "und", "et", "y") and len(run) > 1:
+            if place + 2 < len(words) and text[words[place + 1][1] : words[place + 2][0]] == " ":
+                run.append(place + 2)
+            break
+        else:
+            break
+    return run
+
+
 def _singles(text: str, words: Words, facts: Facts) -> Iterator[Span]:
     for start, end, word, bits in words:
-        if not _titled(word) or not bits & NAME or bits & (ORDINARY | PRODUCT | STOP) or len(word) < 3:
+        if not _titled(word) or bits & (ORDINARY | PRODUCT | STOP) or len(word) < 3:
             continue
-        if facts.ner_ran:
-            if any(s < end and start < e for label in _VETO for s, e in facts.entities.get(label, ())):
-                continue
-        if bits & PLACE and _LOCATIVE.search(text[max(0, start - 24) : start]):
+        if _joined(text, start, end) or _FIRM.match(text, end):
             continue
-        if bits & PLACE and not bits & FIRST:
+        if not bits & NAME:
+            if not bits & KNOWN and _shows(text, start, end, word) and not _covered(facts, start, end, _PLACES):
+                yield Span(start, _stem((start, end, word, bits)), "PERSON", 0.4)
             continue
-        yield Span(start, end - 2 if word.endswith("'s") else end, "PERSON", 0.5)
+        if bits & PLACE and re.search(r"\b[A-Z]\w+\s\Z", text[max(0, start - 12) : start]):
+            continue  # South Africa, New York
+        if bits & PLACE and (not bits & FIRST or _LOCATIVE.search(text[max(0, start - 24) : start])):
+            continue
+        place = _covered(facts, start, end, _PLACES)
+        if place and not (bits & FIRST and not bits & PLACE and place[1] - place[0] <= end - start):
+            continue
+        firm = _covered(facts, start, end, ("ORG",))
+        if firm and firm[1] - firm[0] > end - start + 1:
+            continue
+        yield Span(start, _stem((start, end, word, bits)), "PERSON", 0.5)
+
+
+def _shows(text: str, start: int, end: int, word: str) -> bool:
+    """A rare capitalised word shows by its form, or the words around it, that it is a person's name."""
+    if _VERB.match(text, end) or _CREDIT.search(text[max(0, start - 20) : start]):
+        return True
+    if _LOCATIVE.search(text[max(0, start - 24) : start]):
+        return False
+    inside = re.search(r"[\w,;:'\"-]\s\Z", text[max(0, start - 2) : start]) is not None
+    return inside and (_FORM.search(word) is not None or any("À" <= ch <= "ž" for ch in word))
+
+
+def _joined(text: str, start: int, end: int) -> bool:
+    """Part of an identifier or a file name."""
+    return bool(
+        re.match(r"[._/\\@-][\w]|_", text[end : end + 2])
+        or re.search(r"[\w][._/\\@-]\Z|_\Z", text[max(0, start - 2) : start])
+    )
+
+
+def implied(text: str, words: Words, found: list[Span]) -> Iterator[Span]:
+    """What names that were found imply: their parts again, and the word joined to one by "and"."""
+    if not found:
+        return
+    spans = [(s.start, s.end) for s in found]
+    parts = set()
+    for start, end in spans:
+        inside = [w for w in words if start <= w[0] and w[1] <= end + 2]
+        if len(inside) > 1:
+            parts.update(
+                text[w[0] : _stem(w)] for w in inside if not w[3] & (ORDINARY | STOP | PLACE) and w[1] - w[0] > 2
+            )
+    for at, word in enumerate(words):
+        if any(a <= word[0] < b for a, b in spans):
+            continue
+        if parts and text[word[0] : _stem(word)] in parts:
+            yield Span(word[0], _stem(word), "PERSON", 0.4)
+        elif _titled(word[2]) and not word[3] & (STOP | PRODUCT) and (not word[3] & KNOWN or word[3] & NAME):
+            if _coupled(text, words, at, spans):
+                yield Span(word[0], _stem(word), "PERSON", 0.4)
+
+
+def _coupled(text: str, words: Words, at: int, spans: list[tuple[int, int]]) -> bool:
+    """Joined by "and" to a single name, neither being part of a longer capitalised phrase."""
+    for first, second in ((at, at + 2), (at - 2, at)):
+        if first < 0 or second >= len(words) or words[first + 1][2].lower() not in ("and", "&", "und", "y", "et"):
+            continue
+        if text[words[first][1] : words[first + 1][0]] != " " or text[words[first + 1][1] : words[second][0]] != " ":
+            continue
+        other = words[second] if first == at else words[first]
+        before = words[first - 1] if first else None
+        after = words[second + 1] if second + 1 < len(words) else None
+        free = not (before and _titled(before[2]) and text[before[1] : words[first][0]] == " ") and not (
+            after and _titled(after[2]) and text[words[second][1] : after[0]] == " "
+        )
+        if free and any(a == other[0] and other[1] - 2 <= b <= other[1] for a, b in spans):
+            return True
+    return False
 
 
 def _gated(text: str, start: int, end: int, lex: Lexicon) -> Iterator[Span]:
     """The model's span without what is no part of a name, where it holds a telling word."""
-    if re.match(r"[._/\\][\w]", text[end : end + 2]) or re.search(r"[\w][._/\\]\Z", text[max(0, start - 2) : start]):
-        return  # part of an identifier or a file name
+    if _FIRM.match(text, end):
+        return
     piece = re.split(r"[\n\r]", text[start:end])[0]
-    words = [m for m in WORD.finditer(piece)]
-    while words and lex.flags(words[0][0]) & (STOP | ORDINARY) and not _titled(words[0][0]):
+    words = list(WORD.finditer(piece))
+    while (
+        words
+        and lex.flags(words[0][0]) & (STOP | ORDINARY)
+        and (not _titled(words[0][0]) or lex.flags(words[0][0]) & STOP)
+    ):
         words.pop(0)
-    while words and lex.flags(words[-1][0]) & (STOP | ORDINARY) and not _titled(words[-1][0]):
+    while (
+        words
+        and lex.flags(words[-1][0]) & (STOP | ORDINARY)
+        and (not _titled(words[-1][0]) or lex.flags(words[-1][0]) & STOP)
+    ):
         words.pop()
-    if words and any(telling(m[0], lex.flags(m[0])) for m in words):
-        stop = words[-1].end() - (2 if words[-1][0].endswith("'s") else 0)
+    if not words or not any(telling(m[0], lex.flags(m[0])) for m in words):
+        return
+    if all(lex.flags(m[0]) & (PLACE | ORDINARY) for m in words) and (
+        not any(lex.flags(m[0]) & FIRST for m in words)
+        or _LOCATIVE.search(text[max(0, start - 24) : start + words[0].start()])
+    ):
+        return
+    stop = words[-1].end() - (2 if words[-1][0].endswith("'s") else 0)
+    if not _joined(text, start + words[0].start(), start + stop):
         yield Span(start + words[0].start(), start + stop, "PERSON", 0.6)

@@ -43,7 +43,7 @@ class Scrubber:
         self._persons = "PERSON" in self.chosen
         self._labels = {label: name for name, labels in NER_LABELS.items() if name in self.chosen for label in labels}
         self.ner = ner_for(settings.ner) if self._persons or self._labels else None
-        self._lexicon = lexicon() if self._persons else None
+        self._lexicon = lexicon() if self._persons or "ADDRESS" in self.chosen else None
         self._finders = list(self._build(countries))
         self._cache: OrderedDict[str, tuple[Span, ...]] = OrderedDict()
         self._cached_chars = 0
@@ -61,9 +61,9 @@ class Scrubber:
             (("US_SSN", "US_ITIN"), finance.might_ssn, finance.ssns),
             (("DATE_OF_BIRTH",), births.might_birth, births.births),
             (("PHONE_NUMBER",), phones.might_phone, phones.phones),
-            (("ADDRESS",), streets.might_street, streets.streets),
         ]
         if (lex := self._lexicon) is not None:
+            table.append((("ADDRESS",), streets.might_street, lambda f: streets.streets(f, lex)))
             table.append((("PERSON",), announced.might_announce, lambda f: announced.announced(f, lex)))
             table.append((("PERSON",), lambda f: people.wants_ner(f, lex), lambda f: people.people(f, lex)))
         special = self.chosen.entities & (

@@ -1,0 +1,107 @@
+"""The shapes of addresses: units, street words of many languages, zip codes, and words that announce one.
+
+All repetitions are bounded, so that no text makes a pattern slow.
+"""
+
+from __future__ import annotations
+
+import re
+
+W = r"[^\W\d_]{1,30}(?:['’.-][^\W\d_]{1,30}){0,3}\.?"  # a word, also "St." and "O'Connell"
+N = r"\d{1,6}[a-zA-Z]?(?:[/-]\d{1,4})?"  # a house number
+
+_BOX = r"p\.?\s?o\.?\s?box|post\s?box|postbox|postfach|postboks|apartado|bo[iî]te\spostale|psc"
+UNIT = rf"(?:\b(?:apt|apartment|suite|ste|unit|flat|room|floor|{_BOX}|cmr|bldg)\b\.?|\bbox\b)\s{{0,2}}#?\s?\d{{1,6}}[a-z]?\b"
+_SURE_UNIT = rf"(?:\b(?:apt|apartment|{_BOX})\b\.?|(?<!office )(?<!product )(?<!test )(?<!creative )\bsuite\b)\s{{0,2}}#?\s?\d{{1,6}}[a-z]?\b"
+_MILITARY = (
+    rf"\b(?:psc|cmr|unit)\s\d{{1,5}},?\sbox\s\d{{1,5}}(?:\s{{1,3}}(?:apo|fpo|dpo)\s(?:aa|ae|ap)\s\d{{5}})?"
+    rf"|(?:\bus(?:ns|s|cgc|nv|ss|nh)\s{W}(?:\s{W})?\s{{1,3}})?\b(?:apo|fpo|dpo)\s(?:aa|ae|ap)\s\d{{5}}"
+)
+# Street words that are no everyday words after a number; the others need capitals (TITLED).
+_SURE = r"street|road|rd|avenue|ave|boulevard|blvd|lane|ln|terrace|crescent|highway|hwy|parkway|pkwy|esplanade|turnpike|str\.|st\."
+_EVERYDAY = (
+    r"st|close|court|ct|circle|cir|drive|dr|way|place|pl|plaza|square|sq|trail|trl|path|row|walk|mews|grove|gardens?|gate|hill|hills"
+    r"|heights|ridge|rise|loop|crossing|causeway|quay|wharf|bridge|mall|forges?|rapids|station|junction|village|vista|view|valley|islands?"
+    r"|springs?|meadows?|manor|mills?|burgs?|coves?|creek|fields?|glens?|haven|isle|knolls?|lakes?|landing|locks?|mountains?|orchard|parks?"
+    r"|pines?|points?|ports?|rest|shoals?|shores?|spurs?|stream|summit|trace|track|tunnel|union|viaduct|wells?|alley|bay|bend|chase|cliffs?"
+    r"|common|corner|dale|dam|estate|falls|flats?|ford|forest|fork|green|harbor|hollow|inlet|key|lodge|motorway|neck|oval|parade|passage|pike"
+    r"|plains?|prairie|ranch|run|ville|wall|crest|expressway|freeway|extension|radial|route|keys|brook|divide|drives|camp|club|fort|light|mission|pass|skyway|throughway|stravenue|ways|cape|bypass|beach|bottom|branch|bluff|burg|canyon|center|curve|estates|ferry|garden"
+)
+_NOT_STREET = (
+    r"(?!(?:the|on|of|in|at|to|my|your|is|are|and|or|for|a|an|by|with|from|more|next|minutes?|hours?|miles?|cars?|times?|days?|weeks?|months?"
+    r"|years?|km|gb|tb|mb|people|percent|dollars?|euros?|pounds?|points?|i|it|was|were|has|have|had|that|this|per|down|up|off|about|than)\b)"
+)
+_COMPASS = r"(?:[NSEW]\.?\s|[NS][EW]\s|North\s|South\s|East\s|West\s)?"
+_PREFIX = (
+    r"\b(?:rue|avenue|av|boulevard|bd|chemin|impasse|allée|place|quai|route|via|viale|piazza|piazzetta|piazzale|corso|vicolo|largo|calle|c/"
+    r"|avenida|avda|carretera|ctra|camino|camiño|paseo|plaza|praza|rúa|rua|r|travessa|praça|estrada|ul|ulica|ulice|aleja|al|os|plac|pl|trg"
+    r"|nám|námestí|náměstí|ulitsa|odos|strada|bulevardul|soseaua|jalan|jl|c\.|cam|urb|bygget|lugar|casal|quinta|heilige)\b\.?"
+)
+_FRENCH = r"rue|avenue|boulevard|chemin|impasse|allée|place|quai|route|rúa|rua|via|viale|calle|piazza"
+_ENDINGS = (
+    r"(?:stra(?:ß|ss)e|str\.?|gasse|weg|allee|platz|ring|damm|ufer|brücke|gatan|vägen|gränd|gården|torget|veien|vegen|vei|veg|bakken|gata|gate"
+    r"|gade|gaden|vej|vænget|stien|tie|katu|kuja|polku|raitti|laan|straat|steenweg|plein|dreef|kade|singel|gracht|lei|baan|utca|körút|sétány"
+    r"|tér|köz|dülő|tänav|maantee|iela|gatvė|stígur|vegur|vegi|braut|tún|hlíð|hóli|skeið|stræti|stræde|gatu|götu|grunni)"
+)
+_ALONE = r"straße|strasse|weg|allee|platz|gate|gata|vei|veg|laan|plein|tie"
+_HUNGARIAN = r"\b(?:utca|u\.|út|útja|tér|tere|rkp\.|krt\.|körút|sétány|köz|sor)\s\d{1,4}\.?"
+
+
+def _c(pattern: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
+    return re.compile(pattern, flags)
+
+
+# (a folded literal of which one must be in the text, or () for none; the pattern)
+ANCHORS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
+    (("psc", "cmr", "unit", "apo", "fpo", "dpo"), _c(_MILITARY)),
+    (("apt", "apartment", "box", "post", "apartado", "postale", "psc", "suite"), _c(_SURE_UNIT)),
+    (
+        (),
+        _c(
+            rf"\b{N},?\s{_COMPASS}(?:\d{{1,3}}(?:st|nd|rd|th)|{_NOT_STREET}{W})(?:\s{_NOT_STREET}{W}){{0,3}}?\s(?:{_SURE})(?!\w)\.?"
+        ),
+    ),
+    ((), _c(rf"(?:\b{N}\s)?{_PREFIX}\s(?:{W}\s){{0,5}}?{W},?\s{N}\b")),
+    ((), _c(rf"\b{N},?\s(?:{_FRENCH})\s{W}(?:\s{W}){{0,4}}")),
+    ((), _c(rf"(?:{W}\s){{1,4}}{_HUNGARIAN}")),
+    (("corner of",), _c(rf"\bthe\scorner\sof\s(?:{N})?[^.\n?!]{{3,60}}?\sand\s{W}(?:\s{W}){{0,3}}")),
+)
+# A word with a street ending and a number; the word itself must be in no dictionary ("monitoring 5").
+ENDING = _c(rf"\b(?P<w>[^\W\d_]{{2,40}}{_ENDINGS})\s{N}\b\.?")
+ALONE = _c(rf"\b(?P<w>{W})\s(?:{_ALONE})\s{N}\b")
+TITLED = _c(
+    rf"\b\d{{1,6}}[a-zA-Z]?,?\s(?:[NSEW]\.?\s|(?:North|South|East|West)\s)?(?:[A-ZÀ-ÖØ-Þ][\w.'’-]{{0,30}}\s){{1,4}}(?i:{_EVERYDAY})\b\.?",
+    0,
+)
+# A name between two numbers, as some forms write it: "65 Bodbysund 61".
+BETWEEN = _c(
+    r"(?:^|(?<=[,>?]\s)|(?<=[\n>])|(?<=\n\s)|(?<=\bat\s))\d{1,6}\s(?P<w>[^\W\d_][\w.'’-]{1,30}(?:\s[^\W\d_][\w.'’-]{0,30}){0,4})\s\d{1,5}[a-zA-Z]?\.?"
+    r"(?=\s*(?:[,\n]|$|\s(?:apt|suite|ste)\b))",
+    re.IGNORECASE | re.MULTILINE,
+)
+SAID = _c(
+    r"\b(?:(?:my|his|her|their|our|billing|shipping|home|mailing|postal|delivery|street|new|old|current|work|office|full)\s)?address"
+    r"(?:\s(?:of|for)\s[^.\n?!]{1,60}?)?\s?(?:is(?:\snow)?|was|to|with|:|=|changed\sto|should\sbe)\s{0,3}"
+    r"|\b(?:i|we|he|she|they)\s(?:now\s|currently\s)?(?:live|lives|living|reside|resides|stay|moved|moving)\s(?:at|on|in|to)\s"
+    r"|\b(?:i'm|we're)\sliving\s(?:at|on)\s"
+    r"|\b(?:office|store|shop|branch|house|home|restaurant|clinic|school|building|warehouse|hotel)\s(?:is|are)\s(?:located\s|situated\s)?(?:at|on)\s"
+    r"|\blocated\sat\s"
+    r"|\b(?:ship|send|deliver|mail|post|forward|delivered|delivery|shipped|sent)\s(?:it|this|them|my\s\w{1,20}|the\s\w{1,20}|that|a\s\w{1,20})?\s?(?:to|at)\s(?=\d)"
+    r"|\bwohne\s(?:in|an)\s(?:der|dem)?\s?|\bvivo\sen\s|\bj'habite\s(?:au|à)?\s?|\babito\s(?:in|a)\s|\bmoro\s(?:na|no|em)\s|\bik\swoon\s(?:op|in|aan)\s"
+)
+SAID_WORDS = (
+    "address", " live", "living", "reside", " stay", " moved", " moving", "located", " is at ", " is on ", " are at ", " are on ", "ship", "send",
+    "deliver", "mail", "post", "forward", "sent", "wohne", "vivo", "habite", "abito", "moro", "woon",
+)  # fmt: skip
+ZIP = _c(
+    r"\b(?:\d{5}(?:-\d{4})?|[A-Z]\d[A-Z]\s?\d[A-Z]\d|[A-Z]{1,2}\d[A-Z\d]?\s\d[A-Z]{2}|\d{4}\s?[A-Z]{2}|\d{3}\s\d{2}|\d{2}-\d{3}|\d{5}-\d{3})\b"
+)
+UNITS = _c(UNIT)
+# What stands beside a unit: the street, with the house number before or after it, or both.
+BEFORE_UNIT = _c(rf"(?<![\w.,-])\d{{1,6}}[a-z]?,?\s(?:{W}\s){{1,4}}?(?:{W}|\d{{1,5}}\.?)[\s,]{{0,3}}\Z")
+AFTER_UNIT = _c(rf"[\s,]{{1,3}}\d{{1,6}}\s(?:{W}\s){{1,4}}?\d{{1,5}}[a-z]?\b")
+STOPS = _c(
+    r"\b(?:for|this|that|but|please|because|so|can|could|what|when|how|is|it|i|my|thanks?|call|phone|mobile|tel|fax|email|e-mail|we|you)\b"
+    r"|(?<=\w)[.?!]\s|\n\s*\n\s*\n"
+)
+CUT = _c(r"\b(?:and|or|the|then|where)\b")
