@@ -47,6 +47,7 @@ _TITLE = re.compile(
     r"\b(?P<t>mr|mrs|ms|miss|mister|dr|prof|professor|doctor|sir|madam|mme|mlle|monsieur|madame|m\.|herr|frau|se[nñ]ora?|sr|sra|signora?|sig|dhr|mevr|pan[ií]?|fru|rev|reverend|capt|captain|sgt|lt)\b\.?\s{1,2}",
     re.IGNORECASE,
 )
+_KIN = re.compile(r"my\s", re.IGNORECASE)
 # One who speaks in a transcript: `luis: "..."` at the beginning of a line.
 _SPEAKER = re.compile(
     r"(?:^|(?<=[\n>]))[ \t]{0,3}(?P<n>[^\W\d_]{2,30}(?:[ \t][^\W\d_]{1,30}){0,2})[ \t]?:(?=[ \t]*[\\\"“'‘A-Z])",
@@ -68,6 +69,8 @@ _TRIGGERS = (
     "hedder", "navn", "nazywam", "imi", "jmenuji", "nimeni", "nevem", "adim", "zovut", "known as",
 )  # fmt: skip
 
+# What follows a lone unlisted name after "my wife" or "i'm".
+_AFTER = frozenset("is was has had can cannot can't could did does will would wants needs and who said told asked tried to from here speaking".split())
 _ADJECTIVE = re.compile(r"(?:ed|ing|ly|able|ible|ful|less|ous|ive|ish|ated|tion|ment|ness|ist|er|ers|ent|ant|ic|al)$")
 
 
@@ -75,8 +78,12 @@ def _titled(word: str) -> bool:
     return word[0].isupper() and not word.isupper()
 
 
-def take(text: str, at: int, lex: Lexicon, strong: bool, limit: int = 5) -> int | None:
-    """End of the name that begins at `at`, or None. `strong`: the words before leave no doubt."""
+def take(text: str, at: int, lex: Lexicon, strong: bool, alone: bool = False) -> int | None:
+    """End of the name that begins at `at`, or None.
+
+    `strong`: the words before leave no doubt. `alone`: a single unlisted word is enough.
+    """
+    limit = 5
     words: list[tuple[int, int, str]] = []
     end = at
     while len(words) < limit:
@@ -88,7 +95,7 @@ def take(text: str, at: int, lex: Lexicon, strong: bool, limit: int = 5) -> int 
         if gap is None or (gap[0][0] == "." and len(match[0]) > 2):
             break
         end = gap.end()
-    kept = _prefix(words, lex, strong)
+    kept = _prefix(words, lex, strong, alone)
     if not kept:
         return None
     last = words[kept - 1][1]
@@ -107,7 +114,7 @@ def _is_given(word: str, first: str, lex: Lexicon) -> bool:
     )
 
 
-def _prefix(words: list[tuple[int, int, str]], lex: Lexicon, strong: bool) -> int:
+def _prefix(words: list[tuple[int, int, str]], lex: Lexicon, strong: bool, alone: bool) -> int:
     """How many of `words` are the name."""
     if not words:
         return 0
@@ -142,7 +149,7 @@ def _prefix(words: list[tuple[int, int, str]], lex: Lexicon, strong: bool) -> in
                     follow = lex.flags(words[1][2]) if len(words) > 1 else 0
                     if not (follow & LAST and not follow & ORDINARY):
                         break
-                elif not listed and not (unknown and _plausible(words, lex)):
+                elif not listed and not _plausible(words, lex, alone):
                     break
                 evidence = True
             elif not (listed or unknown or first_titled):
@@ -167,15 +174,18 @@ def _closing(words: list[tuple[int, int, str]], place: int, lex: Lexicon) -> boo
     return place + 1 == len(words) or bool(lex.flags(words[place + 1][2]) & (STOP | ORDINARY))
 
 
-def _plausible(words: list[tuple[int, int, str]], lex: Lexicon) -> bool:
+def _plausible(words: list[tuple[int, int, str]], lex: Lexicon, alone: bool) -> bool:
     """An unlisted word after a weak announcement: no typo of an adjective, and nothing but a name follows."""
     word = words[0][2]
-    if len(word) < 3 or _ADJECTIVE.search(word.lower()):
+    bits = lex.flags(word)
+    if len(word) < 3 or bits & ORDINARY or (_ADJECTIVE.search(word.lower()) and not _titled(word)):
         return False
-    if len(words) == 1:
-        return _titled(word) or False
-    bits = lex.flags(words[1][2])
-    return not bits & ORDINARY and bool(bits & NAME or not bits & KNOWN or _titled(word))
+    if len(words) > 1:
+        follow = lex.flags(words[1][2])
+        if not follow & ORDINARY and (follow & NAME or not follow & KNOWN or _titled(words[1][2])):
+            return True
+        return alone and not bits & KNOWN and words[1][2].lower() in _AFTER
+    return not bits & KNOWN and (_titled(word) or alone)
 
 
 def announced(facts: Facts, lex: Lexicon) -> Iterator[Span]:
@@ -183,11 +193,11 @@ def announced(facts: Facts, lex: Lexicon) -> Iterator[Span]:
     text = facts.text
     for pattern, strong in ((_STRONG, True), (_WEAK, False)):
         for match in pattern.finditer(text):
-            end = take(text, match.end(), lex, strong)
+            end = take(text, match.end(), lex, strong, alone=not strong and _KIN.match(match[0]) is not None)
             if end:
                 yield Span(match.end(), end, "PERSON", 0.9)
     for match in _SIGNED.finditer(text):
-        end = take(text, match.end(), lex, strong=False)
+        end = take(text, match.end(), lex, strong=False, alone=True)
         if end and re.match(r"[\s.,!]*(?:\n|\Z|[^\w\s])", text[end:]):
             yield Span(match.end(), end, "PERSON", 0.9)
     for match in _TITLE.finditer(text):
@@ -227,7 +237,10 @@ def _after_title(text: str, match: re.Match[str], lex: Lexicon) -> Iterator[Span
     title_cased = match["t"][0].isupper()
     ordinary = bits & (ORDINARY | STOP)
     if ordinary and not (_titled(word[0]) and title_cased and not bits & STOP):
-        return
+        following = WORD.match(text, word.end() + 1)
+        follow = lex.flags(following[0]) if following else ORDINARY
+        if bits & STOP or not bits & NAME or follow & ORDINARY or not follow & NAME:
+            return
     if (
         not ordinary
         and not _titled(word[0])

@@ -48,7 +48,7 @@ class Lexicon:
     def __init__(self) -> None:
         self._first, self._last = _names()
         self._ordinary, self._known = _words()
-        self._ordinary -= word_list("given")
+        self._ordinary = (self._ordinary | word_list("words")) - word_list("given")
         self._product, self._place, self._stop = word_list("products"), word_list("places"), word_list("stop")
         self._memo: dict[str, int] = {}
 
