@@ -13,7 +13,7 @@ from typing import Any
 
 from ragbench_dagster.dataset.edits import Candidate, one_edit_pairs
 from ragbench_dagster.dataset.labels import Label
-from ragbench_dagster.dataset.normal import example_id, form_of, loose_form
+from ragbench_dagster.dataset.normal import both_forms, example_id, form_of
 from ragbench_dagster.dataset.phrases import is_placeholder, read_words
 from ragbench_dagster.dataset.words import is_mendable
 from ragbench_dagster.settings import Dedupe
@@ -131,11 +131,11 @@ def _best_targets(forms: Sequence[Form], ranks: list[int]) -> dict[int, list[int
         texts.extend(form.loose)
         owner.extend([index] * len(form.loose))
     spread: dict[str, int] = {}
-    for form in forms:
-        for word in form.form.split(" "):
+    for text in texts:
+        for word in text.split(" "):
             spread[word] = spread.get(word, 0) + 1
     targets: dict[int, set[int]] = {}
-    for pair in one_edit_pairs(texts):
+    for pair in one_edit_pairs(texts, len(forms)):
         typo, target = owner[pair.typo], owner[pair.target]
         if ranks[target] < ranks[typo] and not _both_frequent(pair, spread):
             targets.setdefault(typo, set()).add(target)
@@ -143,8 +143,10 @@ def _best_targets(forms: Sequence[Form], ranks: list[int]) -> dict[int, list[int
 
 
 def _both_frequent(pair: Candidate, spread: dict[str, int]) -> bool:
-    wrong = spread.get(pair.wrong, 0)
-    return wrong >= FREQUENT_FORMS and wrong >= FREQUENT_SHARE * spread.get(pair.right, 0)
+    """True when the "error" stands in so many forms that it is a word of this log."""
+    wrong = min(spread.get(word, 0) for word in pair.wrong.split(" "))
+    right = min(spread.get(word, 0) for word in pair.right.split(" "))
+    return is_mendable(pair.wrong) and wrong >= max(FREQUENT_FORMS, FREQUENT_SHARE * right)
 
 
 def is_question(form: str) -> bool:
@@ -162,56 +164,74 @@ def stage_dedupe(rows: Iterable[Mapping[str, Any]], dedupe: Dedupe) -> Iterator[
     is no question because only placeholders remained also gets `question: false`.
     """
     listed = [dict(row) for row in rows]
-    keys = [_row_key(row) for row in listed]
+    keys, loose = _row_keys(listed)
     distinct = sorted(set(keys), key=lambda key: (key[0], key[1] or ""))
     index = {key: i for i, key in enumerate(distinct)}
     weights = [0.0] * len(distinct)
-    loose: list[set[str]] = [set() for _ in distinct]
-    for row, key in zip(listed, keys, strict=True):
-        weights[index[key]] += float(row.get("weight") or 1.0)
-        if not row.get("history"):
-            loose[index[key]].add(loose_form(str(row.get("query") or "")))
+    of_row = [index[key] for key in keys]
+    for row, at in zip(listed, of_row, strict=True):
+        weights[at] += float(row.get("weight") or 1.0)
     forms = [
-        Form(form, weight, tuple(sorted(more - {form})), label)
-        for (form, label), weight, more in zip(distinct, weights, loose, strict=True)
+        Form(form, weight, tuple(sorted(loose.get(form, ()))), label)
+        for (form, label), weight in zip(distinct, weights, strict=True)
     ]
     clusters = cluster(forms, dedupe)
-    canonical = _canonical_rows(listed, keys, index, forms, clusters)
-    for number, (row, key) in enumerate(zip(listed, keys, strict=True)):
-        head = forms[clusters.root[index[key]]]
-        row["cluster"] = example_id(head.form if head.label is None else f"{head.form} {head.label}")
+    canonical = _canonical_rows(listed, of_row, forms, clusters)
+    names = {
+        head: example_id(forms[head].form if forms[head].label is None else f"{forms[head].form} {forms[head].label}")
+        for head in set(clusters.root)
+    }
+    asked = [is_question(form.form) for form in forms]
+    for number, (row, at) in enumerate(zip(listed, of_row, strict=True)):
+        row["cluster"] = names[clusters.root[at]]
         row["canonical"] = number in canonical
-        if not is_question(key[0]):
+        if not asked[at]:
             row["question"] = False
         yield row
 
 
-def _row_key(row: Mapping[str, Any]) -> tuple[str, str | None]:
-    label = None
-    if row.get("expected_doc_ids") or row.get("expected_answer"):
-        ids = row.get("expected_doc_ids") or ()
-        said = Label("", tuple(map(str, ids)) or None, expected_answer=row.get("expected_answer"))
-        label = said.value
-    return form_of(str(row.get("query") or ""), row.get("history") or ()), label
+def _row_keys(rows: list[dict[str, Any]]) -> tuple[list[tuple[str, str | None]], dict[str, set[str]]]:
+    """(form, label) of each row, and each form's spellings with politeness. One label also takes the rows without."""
+    by_text: dict[str, str] = {}
+    loose: dict[str, set[str]] = {}
+    forms: list[str] = []
+    for row in rows:
+        text = str(row.get("query") or "")
+        if row.get("history"):
+            forms.append(form_of(text, row["history"]))
+            continue
+        form = by_text.get(text)
+        if form is None:
+            form, other = both_forms(text)
+            by_text[text] = form
+            if other != form:
+                loose.setdefault(form, set()).add(other)
+        forms.append(form)
+    labels = [_row_label(row) for row in rows]
+    of_form: dict[str, set[str]] = {}
+    for form, label in zip(forms, labels, strict=True):
+        if label:
+            of_form.setdefault(form, set()).add(label)
+    only = {form: next(iter(said)) for form, said in of_form.items() if len(said) == 1}
+    return [(form, label or only.get(form)) for form, label in zip(forms, labels, strict=True)], loose
 
 
-def _canonical_rows(
-    rows: list[dict[str, Any]],
-    keys: list[tuple[str, str | None]],
-    index: dict[tuple[str, str | None], int],
-    forms: list[Form],
-    clusters: Clusters,
-) -> set[int]:
+def _row_label(row: Mapping[str, Any]) -> str | None:
+    ids, answer = row.get("expected_doc_ids"), row.get("expected_answer")
+    if not ids and not answer:
+        return None
+    return Label("", tuple(map(str, ids or ())) or None, expected_answer=answer).value
+
+
+def _canonical_rows(rows: list[dict[str, Any]], of_row: list[int], forms: list[Form], clusters: Clusters) -> set[int]:
     """One row number per cluster: of its labelled, else heaviest form, the text seen most, then the first."""
-    best_form = {
-        head: min(members, key=lambda i: (forms[i].label is None, -forms[i].weight, forms[i].form))
-        for head, members in clusters.members().items()
+    chosen = {
+        min(members, key=lambda i: (forms[i].label is None, -forms[i].weight, forms[i].form))
+        for members in clusters.members().values()
     }
-    chosen = set(best_form.values())
     seen: dict[int, dict[str, list[float]]] = {}
-    for number, (row, key) in enumerate(zip(rows, keys, strict=True)):
-        form = index[key]
-        if form in chosen:
-            text = seen.setdefault(form, {}).setdefault(str(row.get("query") or ""), [0.0, number])
+    for number, (row, at) in enumerate(zip(rows, of_row, strict=True)):
+        if at in chosen:
+            text = seen.setdefault(at, {}).setdefault(str(row.get("query") or ""), [0.0, number])
             text[0] += float(row.get("weight") or 1.0)
     return {int(min(texts.values(), key=lambda t: (-t[0], t[1]))[1]) for texts in seen.values()}

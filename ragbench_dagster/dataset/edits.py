@@ -17,14 +17,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ragbench_dagster.dataset.guards import is_typo_of
-from ragbench_dagster.dataset.words import is_mendable
+from ragbench_dagster.dataset.guards import is_typo_of, needs_evidence
+from ragbench_dagster.dataset.words import deletions, dictionary, grammar, is_mendable, is_near_grammar
 
 _U64 = npt.NDArray[np.uint64]
 _I64 = npt.NDArray[np.int64]
 _DIGITS = re.compile(r"\d+(?:[.,:/]\d+)*")
 # Above this many different words under one key ("what is *") a deletion index finds the pairs.
 _CROWD = 12
+# Forms that must show a word of grammar beside its neighbours, and how many times as often as the odd word,
+# before a known word is read as its misspelling.
+EVIDENCE = 3
+EVIDENCE_RATIO = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +41,13 @@ class Candidate:
     right: str
 
 
-def one_edit_pairs(forms: Sequence[str]) -> Iterator[Candidate]:
+def one_edit_pairs(forms: Sequence[str], own: int | None = None) -> Iterator[Candidate]:
     """All pairs of `forms` one typing error apart that pass the guards on the two words.
 
     A pair of unknown words is given in both directions; the caller picks by weight.
+
+    Args:
+        own: how many of `forms`, from the first, show which words stand beside each other; default all.
     """
     vocabulary: dict[str, int] = {}
     lengths = np.empty(len(forms), np.int64)
@@ -51,8 +58,58 @@ def one_edit_pairs(forms: Sequence[str]) -> Iterator[Candidate]:
         lengths[row] = len(tokens)
         flat.extend([number(token, len(vocabulary)) for token in tokens])
     words = list(vocabulary)
-    yield from _wildcard_pairs(np.asarray(flat, np.int64), lengths, words)
+    ids = np.asarray(flat, np.int64)
+    neighbours = _Neighbours(ids, lengths, len(words), len(forms) if own is None else own)
+    for pair, place in _wildcard_pairs(ids, lengths, words):
+        if not needs_evidence(pair.wrong) or neighbours.say(forms[pair.typo].split(" "), place, pair.right, vocabulary):
+            yield pair
     yield from _space_pairs(forms, lengths)
+    row_of = {form: row for row, form in enumerate(forms)}
+    yield from _split_pairs(forms, row_of, words, vocabulary)
+    yield from _missing_letter_words(forms, row_of, neighbours, vocabulary)
+
+
+class _Neighbours:
+    """In how many forms two words stand side by side; the edges of a form count as a word."""
+
+    def __init__(self, ids: _I64, lengths: _I64, words: int, own: int) -> None:
+        self._edge = words
+        self._base = words + 1
+        taken = int(lengths[:own].sum())
+        ends = np.cumsum(lengths[:own])
+        spread = np.insert(ids[:taken], ends, words)  # an edge after every form
+        left = np.concatenate(([words], spread[:-1]))
+        self._pairs, self._counts = np.unique(left * self._base + spread, return_counts=True)
+
+    def _count(self, left: int, right: int) -> int:
+        key = left * self._base + right
+        at = int(np.searchsorted(self._pairs, key))
+        return int(self._counts[at]) if at < len(self._pairs) and self._pairs[at] == key else 0
+
+    def say(self, tokens: list[str], place: int, right: str, vocabulary: dict[str, int]) -> bool:
+        """True when `right` is common between these neighbours and the word that stands there is not."""
+        before = vocabulary[tokens[place - 1]] if place else self._edge
+        after = vocabulary[tokens[place + 1]] if place + 1 < len(tokens) else self._edge
+        odd = tokens[place]
+        if len(odd) == 1 and place and tokens[place - 1] not in grammar():
+            return False  # "plan b", "vitamin k": a letter after a name is a name
+        wrong, meant = vocabulary[odd], vocabulary[right]
+        sides = (
+            (self._count(before, wrong), self._count(before, meant)),
+            (self._count(wrong, after), self._count(meant, after)),
+        )
+        strong = [usual >= max(EVIDENCE, EVIDENCE_RATIO * seen) for seen, usual in sides]
+        if len(odd) == 1 and odd not in grammar():  # no word at all: one side is enough where the other is silent
+            return any(strong) and all(good or seen <= 1 for good, (seen, _) in zip(strong, sides, strict=True))
+        return all(strong)
+
+    def say_missing(self, tokens: list[str], place: int, vocabulary: dict[str, int]) -> bool:
+        """True when the word at `place` is common between its neighbours, and these are not without it."""
+        if not 0 < place < len(tokens) - 1:
+            return False
+        before, word, after = (vocabulary[token] for token in tokens[place - 1 : place + 2])
+        usual = min(self._count(before, word), self._count(word, after))
+        return usual >= max(EVIDENCE, EVIDENCE_RATIO * self._count(before, after))
 
 
 def _mix(value: _U64) -> _U64:
@@ -63,7 +120,8 @@ def _mix(value: _U64) -> _U64:
     return value ^ (value >> np.uint64(31))
 
 
-def _wildcard_pairs(flat: npt.NDArray[np.int64], lengths: _I64, words: list[str]) -> Iterator[Candidate]:
+def _wildcard_pairs(flat: npt.NDArray[np.int64], lengths: _I64, words: list[str]) -> Iterator[tuple[Candidate, int]]:
+    """Pairs that differ in one word, with its place."""
     starts = np.cumsum(lengths) - lengths
     rows = np.repeat(np.arange(len(lengths)), lengths)
     places = np.arange(len(flat)) - starts[rows]
@@ -71,7 +129,7 @@ def _wildcard_pairs(flat: npt.NDArray[np.int64], lengths: _I64, words: list[str]
     totals = np.add.reduceat(parts, starts) if len(flat) else parts
     # The place and the length are part of the key.
     keys = totals[rows] - parts + _mix(places.astype(np.uint64) * np.uint64(4096) + lengths[rows].astype(np.uint64))
-    unknown = np.fromiter((is_mendable(word) for word in words), bool, len(words))
+    unknown = np.fromiter((is_mendable(word) or is_near_grammar(word) for word in words), bool, len(words))
     open_at = np.flatnonzero(unknown[flat])
     asked = np.unique(keys[open_at])
     if not len(asked):
@@ -98,7 +156,7 @@ def _wildcard_pairs(flat: npt.NDArray[np.int64], lengths: _I64, words: list[str]
             for typo in by_word[wrong]:
                 for target in by_word[right]:
                     if _same_but(ids, first[typo], first[target], sizes[typo], place):
-                        yield Candidate(typo, target, words[wrong], words[right])
+                        yield Candidate(typo, target, words[wrong], words[right]), place
 
 
 def _same_but(ids: list[int], one: int, other: int, size: int, place: int) -> bool:
@@ -120,20 +178,15 @@ def _word_pairs(by_word: dict[int, list[int]], words: list[str], unknown: list[b
         return
     shapes: dict[str, list[int]] = {}
     for word in present:
-        for shape in _deletions(words[word]):
+        for shape in deletions(words[word]):
             shapes.setdefault(shape, []).append(word)
     for wrong in present:
         if unknown[wrong]:
-            near = {word for shape in _deletions(words[wrong]) for word in shapes[shape]}
+            near = {word for shape in deletions(words[wrong]) for word in shapes[shape]}
             near.discard(wrong)
             for right in sorted(near):
                 if is_typo_of(words[wrong], words[right]):
                     yield wrong, right
-
-
-def _deletions(word: str) -> set[str]:
-    """`word` and `word` without any one letter: words one edit apart share one (symmetric deletion)."""
-    return {word, *(word[:i] + word[i + 1 :] for i in range(len(word)))}
 
 
 def _space_pairs(forms: Sequence[str], lengths: _I64) -> Iterator[Candidate]:
@@ -178,3 +231,42 @@ def _differing(one: str, other: str) -> tuple[str, str]:
     while tail < min(len(mine), len(theirs)) - head and mine[-1 - tail] == theirs[-1 - tail]:
         tail += 1
     return " ".join(mine[head : len(mine) - tail]), " ".join(theirs[head : len(theirs) - tail])
+
+
+def _split_pairs(
+    forms: Sequence[str], row_of: dict[str, int], words: list[str], vocabulary: dict[str, int]
+) -> Iterator[Candidate]:
+    """Forms where another letter was typed in place of a space: "mykcard" for "my card"."""
+    halves = {word: parts for word in words if (parts := _halves(word, vocabulary))}
+    for row, form in enumerate(forms):
+        tokens = form.split(" ")
+        if halves.keys().isdisjoint(tokens):
+            continue
+        for place, word in enumerate(tokens):
+            for left, right in halves.get(word, ()):
+                meant = " ".join((*tokens[:place], left, right, *tokens[place + 1 :]))
+                target = row_of.get(meant)
+                if target is not None:
+                    yield Candidate(row, target, word, f"{left} {right}")
+
+
+def _halves(word: str, vocabulary: dict[str, int]) -> list[tuple[str, str]]:
+    """The two words, one of them known, that `word` is when one letter in it stands for a space."""
+    if len(word) < 5 or not is_mendable(word):
+        return []
+    known = dictionary()
+    cuts = ((word[:i], word[i + 1 :]) for i in range(1, len(word) - 1))
+    return [(a, b) for a, b in cuts if a in vocabulary and b in vocabulary and (a in known or b in known)]
+
+
+def _missing_letter_words(
+    forms: Sequence[str], row_of: dict[str, int], neighbours: _Neighbours, vocabulary: dict[str, int]
+) -> Iterator[Candidate]:
+    """Forms that lack only "a" or "i" where it always stands: "how do transfer money"."""
+    for target, form in enumerate(forms):
+        tokens = form.split(" ")
+        for place, word in enumerate(tokens):
+            if word in ("a", "i"):
+                row = row_of.get(" ".join((*tokens[:place], *tokens[place + 1 :])))
+                if row is not None and neighbours.say_missing(tokens, place, vocabulary):
+                    yield Candidate(row, target, "", word)

@@ -5,11 +5,8 @@ from __future__ import annotations
 import unicodedata
 from functools import lru_cache
 
-from ragbench_dagster.dataset.phrases import read_words
-from ragbench_dagster.dataset.words import dictionary, is_plain, negations
+from ragbench_dagster.dataset.words import dictionary, grammar, is_mendable, is_plain, negation_twins, negations
 
-# Words of grammar: a lost letter in one of these leaves no other word that could be meant.
-_GRAMMAR = read_words("grammar_words.txt")
 # Below this length a word that no list knows is rather a name or a code than an error of another unknown word.
 _UNKNOWN_PAIR = 5
 
@@ -33,16 +30,26 @@ def is_one_edit(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=1 << 18)
 def is_typo_of(wrong: str, right: str) -> bool:
-    """True when the unknown word `wrong` may be a typing error of `right`, and changes no meaning."""
+    """True when `wrong` may be a typing error of `right`, and mending it changes no meaning.
+
+    A known word is only ever an error of a word of grammar, and then the words around it must say so:
+    see `needs_evidence`.
+    """
     if not is_plain(right) or not is_one_edit(wrong, right):
         return False
     if _bare(wrong) == _bare(right):  # an accent may make another word: schon, schön
         return False
-    if len(wrong) == 1 or len(right) == 1:
-        return right in _GRAMMAR
+    if needs_evidence(wrong):
+        return right in grammar() and right not in negations()
     if right not in dictionary() and min(len(wrong), len(right)) < _UNKNOWN_PAIR:
         return False
-    return not _touches_negation(wrong, right)
+    return not _negation_in_doubt(wrong, right)
+
+
+@lru_cache(maxsize=1 << 18)
+def needs_evidence(wrong: str) -> bool:
+    """True for a known word and a single letter: either may well be meant."""
+    return len(wrong) == 1 or not is_mendable(wrong)
 
 
 def _bare(word: str) -> str:
@@ -51,9 +58,9 @@ def _bare(word: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFD", word) if unicodedata.category(c)[0] != "M")
 
 
-def _touches_negation(wrong: str, right: str) -> bool:
-    """ "cann" may be can or cant: when a negation is as near as its absence, nobody knows what was meant."""
-    near = any(is_one_edit(wrong, word) for word in negations() if abs(len(word) - len(wrong)) < 2)
-    if right not in negations():
-        return near
-    return any(is_one_edit(wrong, word) for word in ("now", "note", "can", "do", "does", "did", "is", "are", "was"))
+def _negation_in_doubt(wrong: str, right: str) -> bool:
+    """ "cann" may be can or cant: where a negation is as near as its absence, nobody knows what was meant."""
+    twins = negation_twins()
+    if right in negations():
+        return any(is_one_edit(wrong, word) for word in twins.get(right, ()))
+    return any(right in words and is_one_edit(wrong, word) for word, words in twins.items())

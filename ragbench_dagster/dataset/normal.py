@@ -66,7 +66,9 @@ def _token_pattern(word: str) -> re.Pattern[str]:
 
 
 _ASCII_TOKENS = _token_pattern(r"\w")
-_SIMPLE = re.compile(r"[a-z0-9 ,?!]*[a-z0-9][.?! ]*")  # most questions: no symbol that needs a look
+# Most questions are words and punctuation alone: what follows says where a closer look is needed.
+_SPECIAL = re.compile(r"""[^a-z ,?!.'\-:;()"\n\t]|[a-z]\.[a-z]|(?<!\S)[.\-][a-z]|''|([a-z])\1\1""")
+_PLAIN = str.maketrans({**dict.fromkeys(',?!.-:;()"', " "), "'": None})
 _RUN = re.compile(r"([^\W\d_])\1{2,}")
 _SIZES = re.compile(r"[ivxlcdm]+|x+[sl]|w{3}")  # roman numbers, XXL, www
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?%?")
@@ -98,16 +100,22 @@ def normalise(text: str) -> str:
     return " ".join(strip_phrases(tokens_of(text)))
 
 
+def both_forms(text: str) -> tuple[str, str]:
+    """The normalised form, and the loose form with greetings and politeness still in it.
+
+    The loose form finds a typing error inside those; where nothing was stripped it is the same object.
+    """
+    tokens = tokens_of(text)
+    kept = strip_phrases(tokens)
+    form = " ".join(kept)
+    return form, form if kept is tokens else " ".join(tokens)
+
+
 def form_of(query: str, history: Sequence[str] = ()) -> str:
     """The form of a question in its conversation: the turns before it count, else it means nothing."""
     if not history:
         return normalise(query)
     return f" {TURN} ".join([*(normalise(turn) for turn in history), normalise(query)])
-
-
-def loose_form(query: str) -> str:
-    """The form with greetings and politeness still in it: finds a typing error inside those."""
-    return " ".join(tokens_of(query))
 
 
 def example_id(form: str) -> str:
@@ -119,15 +127,19 @@ def tokens_of(text: str) -> list[str]:
     """The tokens of a text after case, spacing, punctuation and Unicode spelling are settled."""
     if text.isascii():
         folded = text.lower()
-        if _SIMPLE.fullmatch(folded) and not _RUN.search(folded):
-            plain = folded.replace("?", " ").replace("!", " ")
-            if "," not in plain and "." not in plain.rstrip(". "):
-                return plain.replace(".", " ").split()
+        if not _SPECIAL.search(folded):
+            tokens = folded.translate(_PLAIN).split()
+            if tokens:
+                return tokens
         pattern = _ASCII_TOKENS
     else:
         folded = unicodedata.normalize("NFKC", text.translate(_BEFORE_NFKC)).casefold()
         folded = unicodedata.normalize("NFC", folded).translate(_BEFORE_NFKC)
         pattern = _unicode_tokens()
+    return _all_tokens(folded, pattern)
+
+
+def _all_tokens(folded: str, pattern: re.Pattern[str]) -> list[str]:
     if "'" in folded:
         folded = _APOSTROPHE.sub("", folded)
     if "<" in folded:
@@ -135,9 +147,11 @@ def tokens_of(text: str) -> list[str]:
     tokens: list[str] = []
     for token in pattern.findall(folded):
         if token.isalpha() and token.isascii():
-            tokens.append(token if len(token) < 3 else _squeezed(token))
+            tokens.append(token)
         else:
             tokens.extend(_careful(token))
+    if _RUN.search(folded):
+        tokens = [_squeezed(token) for token in tokens]
     return tokens or " ".join(folded.split()).split(" ")
 
 
@@ -164,7 +178,7 @@ def _careful(token: str) -> list[str]:
         return _dotted(token)
     if not token.isascii() and any("a" <= letter <= "z" for letter in token):
         token = token.translate(_LOOKALIKES)
-    return [_squeezed(token)]
+    return [token]
 
 
 def _dotted(token: str) -> list[str]:
@@ -173,4 +187,4 @@ def _dotted(token: str) -> list[str]:
         return [token.replace(".", "")]
     if _FILE_END.fullmatch(token) or not token.replace(".", "").isalpha() or "/" in token:
         return [token]
-    return [_squeezed(part) for part in token.split(".") if part]
+    return [part for part in token.split(".") if part]

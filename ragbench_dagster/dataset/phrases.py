@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.resources import files
 
-Phrases = dict[str, list[tuple[str, ...]]]
+# By the word at the edge, then by length, the longest first.
+Phrases = dict[str, list[tuple[int, frozenset[tuple[str, ...]]]]]
 
 # Openings that are not one when this word follows.
 _NOT_OPENINGS = {("hello", "world"), ("hi", "fi"), ("hey", "jude"), ("please", "advise")}
@@ -31,14 +32,15 @@ _BINDING = read_words("binding_words.txt")
 
 
 def _by(name: str, end: int) -> Phrases:
-    """Phrases by their first (0) or last (-1) word, the longest first."""
-    phrases: Phrases = {}
+    """The phrases of a list by their first (0) or last (-1) word."""
+    found: dict[str, dict[int, set[tuple[str, ...]]]] = {}
     for line in read_list(name):
         words = tuple(line.split())
-        phrases.setdefault(words[end], []).append(words)
-    for group in phrases.values():
-        group.sort(key=lambda words: (-len(words), words))
-    return phrases
+        found.setdefault(words[end], {}).setdefault(len(words), set()).add(words)
+    return {
+        word: [(size, frozenset(by_size[size])) for size in sorted(by_size, reverse=True)]
+        for word, by_size in found.items()
+    }
 
 
 @lru_cache(maxsize=1)
@@ -56,42 +58,56 @@ def is_placeholder(token: str) -> bool:
 
 
 def strip_phrases(tokens: list[str]) -> list[str]:
-    """`tokens` without greetings, politeness and announced placeholders; never without any token."""
+    """`tokens` without greetings, politeness and announced placeholders; never without any token.
+
+    The same list comes back where nothing was taken off.
+    """
     openings, closings, fillers, _ = _lists()
-    kept = tokens
+    kept = _edges(tokens, openings, closings)
+    if any(map(is_placeholder, kept)):
+        kept = _edges(_without_announcements(kept), openings, closings)
     if not fillers.isdisjoint(kept):
-        kept = [token for token in kept if token not in fillers] or kept
-    if any(token[0] == "<" for token in kept):
-        kept = _without_announcements(kept)
+        kept = _edges([token for token in kept if token not in fillers] or kept, openings, closings)
+    return kept
+
+
+def _edges(tokens: list[str], openings: Phrases, closings: Phrases) -> list[str]:
+    kept = tokens
     while kept[0] in openings:
         shorter = _after_opening(kept, openings[kept[0]])
         if shorter is kept:
             break
         kept = shorter
     while kept[-1] in closings:
-        for phrase in closings[kept[-1]]:
-            if len(kept) > len(phrase) and tuple(kept[-len(phrase) :]) == phrase:
-                kept = kept[: -len(phrase)]
-                break
-        else:
+        shorter = _before_closing(kept, closings[kept[-1]])
+        if shorter is kept:
             break
+        kept = shorter
     return kept
 
 
-def _after_opening(tokens: list[str], phrases: list[tuple[str, ...]]) -> list[str]:
-    for phrase in phrases:
-        size = len(phrase)
-        if len(tokens) > size and tuple(tokens[:size]) == phrase and tuple(tokens[size - 1 : size + 1]) not in (
-            _NOT_OPENINGS
-        ):  # fmt: skip
+def _after_opening(tokens: list[str], phrases: list[tuple[int, frozenset[tuple[str, ...]]]]) -> list[str]:
+    for size, group in phrases:
+        if (
+            len(tokens) > size
+            and tuple(tokens[:size]) in group
+            and tuple(tokens[size - 1 : size + 1]) not in _NOT_OPENINGS
+        ):
             return tokens[size:]
+    return tokens
+
+
+def _before_closing(tokens: list[str], phrases: list[tuple[int, frozenset[tuple[str, ...]]]]) -> list[str]:
+    for size, group in phrases:
+        if len(tokens) > size and tuple(tokens[-size:]) in group:
+            return tokens[:-size]
     return tokens
 
 
 def _without_announcements(tokens: list[str]) -> list[str]:
     """Drop "my name is <person>" at the front or the end, if a question remains."""
     announcements = _lists()[3]
-    kept = list(tokens)
+    kept = tokens
     start = 0
     while start < len(kept):
         end = _announcement_end(kept, start, announcements)
@@ -108,10 +124,9 @@ def _without_announcements(tokens: list[str]) -> list[str]:
 
 
 def _announcement_end(tokens: list[str], start: int, announcements: Phrases) -> int | None:
-    for phrase in announcements.get(tokens[start], ()):
-        end = start + len(phrase)
-        if end < len(tokens) and tuple(tokens[start:end]) == phrase and is_placeholder(tokens[end]):
-            end += 1
+    for size, group in announcements.get(tokens[start], ()):
+        end = start + size
+        if end < len(tokens) and is_placeholder(tokens[end]) and tuple(tokens[start:end]) in group:
             while end < len(tokens) and is_placeholder(tokens[end]):
                 end += 1
             return end

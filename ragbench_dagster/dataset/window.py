@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ragbench_dagster.dataset.normal import FORM_VERSION, form_of, loose_form
+from ragbench_dagster.dataset.normal import FORM_VERSION, both_forms, form_of
 from ragbench_dagster.store import Workspace, digest, dumps, read_table, write_table
 
 Progress = Callable[[str, int, int], None]
@@ -170,8 +170,7 @@ def _digest_rows(columns: dict[str, list[Any]]) -> pa.Table:
         text = (query, turns)
         forms = known.get(text)
         if forms is None:
-            form = form_of(query, turns)
-            forms = known[text] = (form, form if turns else loose_form(query))
+            forms = known[text] = (form_of(query, turns),) * 2 if turns else both_forms(query)
         groups.setdefault((*forms, query, turns, category), []).append(weight)
     rows = sorted(groups.items(), key=lambda item: (*item[0][:4], item[0][4] or ""))
     table = pa.Table.from_pylist(
