@@ -1,0 +1,135 @@
+"""From a raw request to the row that may be stored: text scrubbed, ids hashed. Nothing here reads or writes files."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from ragbench_dagster.settings import Scrub
+from ragbench_dagster.store import Workspace
+from ragbench_dagster.traffic.model import LogRequest
+from ragbench_dagster.traffic.resolve import Place
+from ragbench_dagster.traffic.timestamps import day_of
+
+BATCH = 64  # requests scrubbed together
+PLAIN_CACHE = 100_000  # distinct doc ids, categories and models
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What is known of a line before it is read."""
+
+    day: str
+    sampled: dict[str, dict[str, Any]]  # rows of the day's sampled.parquet by request_key
+    digest: int  # of the line, as the index has it
+
+
+def scrubbed_rows(
+    ws: Workspace,
+    requests: Iterator[tuple[Place, LogRequest]],
+    chosen: dict[Place, Chosen],
+    scrubber: Any = None,
+) -> Iterator[tuple[str, dict[str, Any] | None, dict[str, int]]]:
+    """(day, row of `records.SCRUBBED`, replaced by type) of each request, in the given order.
+
+    The row is None for a request that shares its line with a chosen one.
+    """
+    if scrubber is None:
+        from ragbench_dagster.traffic.scrubbing import build_scrubber
+
+        scrubber, processes = build_scrubber(ws.settings.scrub), ws.settings.scrub.processes
+    else:
+        processes = 1
+    plain = lru_cache(PLAIN_CACHE)(scrubber.plain)
+    for batch, results in _scrubbed(requests, scrubber, ws.settings.scrub, processes):
+        for (place, request), result in zip(batch, results, strict=True):
+            about = chosen[place]
+            sampled = about.sampled.get(ws.keyed(request.request_id))
+            if sampled is None:
+                yield about.day, None, {}
+            else:
+                yield about.day, _row(ws, request, sampled, result, plain), result.counts
+
+
+def _row(
+    ws: Workspace, request: LogRequest, sampled: dict[str, Any], scrubbed: Any, plain: Callable[[str], str]
+) -> dict[str, Any]:
+    texts = iter(scrubbed.contexts)
+    nodes = request.nodes
+    return {
+        "request_key": sampled["request_key"],
+        "user_key": None if request.user_id is None else ws.keyed(request.user_id),
+        "conversation_key": None if request.conversation_id is None else ws.keyed(request.conversation_id),
+        "day": day_of(request.time_us),
+        "timestamp": request.time_us,
+        "query": scrubbed.query,
+        "history": list(scrubbed.history),
+        "response": scrubbed.response,
+        "source_nodes": None
+        if nodes is None
+        else [
+            {
+                "node_id": None if node.node_id is None else plain(node.node_id),
+                "score": node.score,
+                "text": None if node.text is None else next(texts),
+            }
+            for node in nodes
+        ],
+        "latency_ms": request.latency_ms,
+        "category": None if request.category is None else plain(request.category),
+        "model": None if request.model is None else plain(request.model),
+        "weight": sampled["weight"],
+        "follow_up": sampled["follow_up"],
+        "question": scrubbed.question,
+    }
+
+
+Batch = list[tuple[Place, LogRequest]]
+
+
+def _scrubbed(
+    requests: Iterator[tuple[Place, LogRequest]], scrubber: Any, settings: Scrub, processes: int
+) -> Iterator[tuple[Batch, list[Any]]]:
+    batches = iter(lambda: list(islice(requests, BATCH)), [])
+    if processes == 1:
+        for batch in batches:
+            yield batch, scrubber.requests([_texts(request) for _, request in batch])
+        return
+    # Spawned, not forked: a Dagster run has threads, and a fork copies their locks as they stand.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, _start_worker, (settings,)) as pool:
+        waiting: deque[tuple[Batch, Future[list[Any]]]] = deque()
+        for batch in batches:
+            waiting.append((batch, pool.submit(_work, [_texts(request) for _, request in batch])))
+            if len(waiting) >= 2 * processes:
+                done, future = waiting.popleft()
+                yield done, future.result()
+        while waiting:
+            done, future = waiting.popleft()
+            yield done, future.result()
+
+
+def _texts(request: LogRequest) -> Any:
+    from ragbench_dagster.traffic.scrubbing import Request
+
+    contexts = tuple(node.text for node in request.nodes or () if node.text is not None)
+    return Request(request.query, request.response, contexts, request.history)
+
+
+_worker: list[Any] = []
+
+
+def _start_worker(settings: Scrub) -> None:
+    from ragbench_dagster.traffic.scrubbing import build_scrubber
+
+    _worker[:] = [build_scrubber(settings)]
+
+
+def _work(requests: Iterable[Any]) -> list[Any]:
+    return _worker[0].requests(list(requests))

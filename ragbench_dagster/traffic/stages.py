@@ -1,0 +1,231 @@
+"""The two stages of traffic: which lines of a day are chosen, and what they say once scrubbed.
+
+`sample_days` stores file, line and weight of the chosen requests; `scrub_days` reads those lines again and
+stores their scrubbed text, the only text that is ever written. Each log file is read once a call, however many
+days it holds. What a day's content is belongs to `scan`, which requests are kept to `sampling`, how a request is
+scrubbed to `scrubbing` and `rows`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ragbench_dagster import records
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.store import Workspace, read_json, read_table, rows_table, write_json, write_table
+from ragbench_dagster.traffic.gather import gather
+from ragbench_dagster.traffic.index import NAIVE, REPAIRED
+from ragbench_dagster.traffic.progress import Progress, throttled
+from ragbench_dagster.traffic.resolve import Place, Resolved
+from ragbench_dagster.traffic.rows import Chosen, scrubbed_rows
+from ragbench_dagster.traffic.sampling import choose, rank
+from ragbench_dagster.traffic.scan import LogIndex, scan_logs, scrubbed_metadata
+from ragbench_dagster.traffic.timestamps import day_number
+
+
+@dataclass(frozen=True)
+class DayFacts:
+    """What is known of a day once it is sampled; stored as facts.json."""
+
+    day: str
+    fingerprint: str  # of the content and the settings it was made from
+    read: int = 0  # requests, each id counted once
+    redelivered: int = 0  # further lines of ids already counted
+    sampled: int = 0
+    quarantined: int = 0  # bad lines
+    follow_ups: int = 0  # of `read`
+    warnings: list[str] = field(default_factory=list)
+
+
+def read_facts(ws: Workspace, day: str) -> DayFacts | None:
+    """The stored facts of a day, or None."""
+    found = read_json(ws.traffic(day) / "facts.json")
+    known = DayFacts.__dataclass_fields__
+    return DayFacts(**{k: v for k, v in found.items() if k in known}) if found else None
+
+
+def sample_days(ws: Workspace, days: list[str], progress: Progress | None = None) -> dict[str, DayFacts]:
+    """Choose the requests of each day; write sampled.parquet, quarantine.parquet and facts.json.
+
+    A day that is in the store but no longer in the logs keeps what is stored: logs are deleted by retention.
+
+    Raises:
+        UserError: a log file cannot be read, or changed while it was read.
+    """
+    index = scan_logs(ws, progress)
+    found = index.resolved
+    numbers = {day_number(date.fromisoformat(day)): day for day in days}
+    once = found.requests[~found.requests["again"] & np.isin(found.requests["day"], list(numbers))]
+    wanted, tell = _wanted(once), throttled(progress)
+    ids: dict[Place, str] = {}
+    for place, request in gather(index, wanted):
+        ids[place] = request.request_id
+        tell("sample", len(ids), len(wanted))
+    facts = {}
+    for number, day in numbers.items():
+        stored = read_facts(ws, day) if day not in index.marks else None
+        if stored is not None and stored.read + stored.quarantined:
+            facts[day] = stored
+        else:
+            facts[day] = _sample_day(ws, index, day, once[once["day"] == number], ids)
+    return facts
+
+
+def _wanted(rows: np.ndarray) -> dict[Place, int]:
+    places = zip(rows["file"].tolist(), rows["line"].tolist(), rows["part"].tolist(), strict=True)
+    return dict(zip(places, rows["digest"].tolist(), strict=True))
+
+
+def _sample_day(ws: Workspace, index: LogIndex, day: str, rows: np.ndarray, ids: dict[Place, str]) -> DayFacts:
+    """Write one day's files; `rows` are its requests, each once."""
+    found, settings = index.resolved, ws.settings.traffic.sample
+    places = list(_wanted(rows))
+    ranks = [rank(settings.salt, ids[place]) for place in places]
+    chosen = choose(ranks, rows["category"].tolist(), settings)
+    sampled: list[dict[str, Any]] = [
+        {
+            "request_key": ws.keyed(ids[places[at]]),
+            "file": found.files[places[at][0]].name,
+            "line": places[at][1],
+            "weight": weight,
+            "follow_up": bool(rows["follow_up"][at]),
+        }
+        for at, weight in chosen.items()
+    ]
+    number = day_number(date.fromisoformat(day))
+    bad = found.bad[found.bad["day"] == number]
+    quarantine = [
+        {"file": found.files[b["file"]].name, "line": int(b["line"]), "reason": found.reasons[b["reason"]]} for b in bad
+    ]
+    again = found.requests[found.requests["again"] & (found.requests["day"] == number)]
+    facts = DayFacts(
+        day=day,
+        fingerprint=index.fingerprint(day),
+        read=len(rows),
+        redelivered=len(again),
+        sampled=len(sampled),
+        quarantined=len(bad),
+        follow_ups=int(rows["follow_up"].sum()),
+        warnings=_warnings(ws, rows, again),
+    )
+    folder = ws.traffic(day)
+    sampled.sort(key=lambda row: row["request_key"])
+    write_table(folder / "sampled.parquet", rows_table(sampled, records.SAMPLED))
+    write_table(folder / "quarantine.parquet", rows_table(quarantine, records.QUARANTINE))
+    write_json(folder / "facts.json", asdict(facts))  # last: it says that the others are whole
+    return facts
+
+
+def _warnings(ws: Workspace, rows: np.ndarray, again: np.ndarray) -> list[str]:
+    found = []
+    naive, zone = int((rows["flags"] & NAIVE != 0).sum()), ws.settings.traffic.timezone
+    if naive and "timezone" not in ws.settings.traffic.model_fields_set:
+        found.append(f"{naive} times without a zone were taken as {zone}; set traffic.timezone if they are not")
+    repaired = int((rows["flags"] & REPAIRED != 0).sum())
+    if repaired:
+        found.append(f"{repaired} lines held half an emoji; it was replaced by U+FFFD")
+    reused = int(again["reused"].sum())
+    if reused:
+        found.append(f"{reused} request_ids came again with another question; an id must be unique over all days")
+    return found
+
+
+def scrub_days(
+    ws: Workspace, days: list[str], progress: Progress | None = None, scrubber: Any = None
+) -> dict[str, dict[str, Any]]:
+    """Read the chosen lines of each day again and write scrubbed.parquet; {day: {rows, questions, replaced}}.
+
+    A day that is scrubbed already, from the same content with the same settings, is left as it is.
+
+    Args:
+        ws: the workspace.
+        days: ISO days, sampled before.
+        progress: called with ("scrub", done, total) requests.
+        scrubber: another than that of the settings.
+
+    Raises:
+        UserError: a day is not sampled, its logs changed since, or are gone.
+    """
+    index = scan_logs(ws)
+    done: dict[str, dict[str, Any]] = {}
+    chosen: dict[Place, Chosen] = {}
+    left: Counter[str] = Counter()
+    for day in days:
+        stored = scrubbed_metadata(ws, day)
+        current = index.fingerprint(day)
+        if stored is not None and (day not in index.marks or (scrubber is None and stored["fingerprint"] == current)):
+            done[day] = stored["facts"]
+            continue
+        rows = _chosen_rows(ws, index, day)
+        chosen.update(rows)
+        left[day] = len(rows)
+        if not rows:
+            done[day] = _write_scrubbed(ws, day, current, [], Counter())
+    if chosen:
+        done.update(_scrub(ws, index, chosen, left, progress, scrubber))
+    return {day: done[day] for day in days}
+
+
+def _chosen_rows(ws: Workspace, index: LogIndex, day: str) -> dict[Place, Chosen]:
+    facts = read_facts(ws, day)
+    if facts is None:
+        raise UserError(f"{day}: not sampled yet; run sampled_requests first")
+    if facts.fingerprint != index.fingerprint(day):
+        raise UserError(f"{day}: its logs or the settings changed after it was sampled; run sampled_requests again")
+    table = read_table(ws.traffic(day) / "sampled.parquet")
+    sampled = {row["request_key"]: row for row in table.to_pylist()}
+    lines = {(row["file"], row["line"]) for row in sampled.values()}
+    found: Resolved = index.resolved
+    rows = found.requests[~found.requests["again"] & (found.requests["day"] == day_number(date.fromisoformat(day)))]
+    # A line may hold several requests (OTLP); the request key, checked after reading, tells which are meant.
+    return {
+        place: Chosen(day, sampled, digest)
+        for place, digest in _wanted(rows).items()
+        if (found.files[place[0]].name, place[1]) in lines
+    }
+
+
+def _scrub(
+    ws: Workspace,
+    index: LogIndex,
+    chosen: dict[Place, Chosen],
+    left: Counter[str],
+    progress: Progress | None,
+    scrubber: Any,
+) -> dict[str, dict[str, Any]]:
+    rows: dict[str, list[dict[str, Any]]] = {day: [] for day in left}
+    replaced: dict[str, Counter[str]] = {day: Counter() for day in left}
+    facts: dict[str, dict[str, Any]] = {}
+    total, tell = len(chosen), throttled(progress)
+    requests = gather(index, {place: c.digest for place, c in chosen.items()})
+    for count, (day, row, counts) in enumerate(scrubbed_rows(ws, requests, chosen, scrubber), 1):
+        if row is not None:
+            rows[day].append(row)
+            replaced[day].update(counts)
+        left[day] -= 1
+        if not left[day]:  # the day is whole: write it and let it go
+            facts[day] = _write_scrubbed(ws, day, index.fingerprint(day), rows.pop(day), replaced.pop(day))
+        tell("scrub", count, total)
+    return facts
+
+
+def _write_scrubbed(
+    ws: Workspace, day: str, fingerprint: str, rows: list[dict[str, Any]], replaced: Counter[str]
+) -> dict[str, Any]:
+    rows.sort(key=lambda row: row["request_key"])
+    facts = {
+        "rows": len(rows),
+        "questions": sum(row["question"] for row in rows),
+        "replaced": dict(sorted(replaced.items())),
+    }
+    table: pa.Table = rows_table(rows, records.SCRUBBED)
+    metadata = {"fingerprint": fingerprint, "facts": json.dumps(facts, sort_keys=True)}
+    write_table(ws.traffic(day) / "scrubbed.parquet", table, metadata)
+    return facts
