@@ -24,6 +24,11 @@ METRICS_JUDGED = (
 )  # fmt: skip
 METRICS_RETRIEVAL = ("hit_rate", "mrr", "precision", "recall", "ap", "ndcg")
 Share = Annotated[float, Field(ge=0, le=1)]
+# Fields of a log line that traffic.fields can map; `source_nodes.*` is looked up in each retrieved passage.
+LOG_FIELDS = (
+    "timestamp", "query", "request_id", "response", "source_nodes", "source_nodes.node_id", "source_nodes.score",
+    "source_nodes.text", "latency_ms", "category", "user_id", "model", "conversation_id", "history",
+)  # fmt: skip
 # Which id of a LlamaIndex node the labels speak of: its own, its document's (ref_doc_id), or one in its metadata.
 NODE_IDS = r"^(node|document|metadata\..+)$"
 
@@ -58,6 +63,14 @@ class Traffic(Model):
     fields: dict[str, str | FieldMap] = {}  # ours: theirs
     where: dict[str, Any] = {}  # path: value or list of values; other lines are not requests
     quarantine_max: Share = 0.05  # share of bad lines of a day above which the check fails
+
+    @field_validator("fields")
+    @classmethod
+    def _known_fields(cls, value: dict[str, Any]) -> dict[str, Any]:
+        for name in value:
+            if name not in LOG_FIELDS:
+                raise ValueError(f"{name!r} is no field of a log line{_near(name, LOG_FIELDS)}")
+        return value
 
     @field_validator("timezone")
     @classmethod
@@ -188,6 +201,7 @@ class Judge(Model):
     extra: dict[str, Any] = {}  # further request parameters
     timeout_s: float = Field(60, gt=0)  # seconds for one attempt
     deadline_s: float = Field(300, gt=0)  # seconds for one item with all attempts and waits
+    max_attempts: int = Field(6, ge=1)  # HTTP requests for one call: the first and its retries
     rpm: float | None = Field(None, gt=0)  # requests a minute
     tpm: float | None = Field(None, gt=0)  # tokens a minute
     concurrency: Concurrency = Concurrency()
