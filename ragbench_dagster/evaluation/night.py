@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ragbench_dagster import __version__
 from ragbench_dagster.dataset.corpus import read_corpus
-from ragbench_dagster.dataset.releases import Release, resolve, unknown_label_ids
+from ragbench_dagster.dataset.releases import Release, resolve
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace, digest, read_table, write_json, write_table
 
@@ -41,7 +41,9 @@ def sample_release(release: Release, n: int) -> Release:
     if table.num_rows <= n:
         return release
     groups: dict[str, list[tuple[str, int]]] = {}
-    for row, (name, category) in enumerate(zip(table["example_id"].to_pylist(), table["category"].to_pylist(), strict=True)):
+    for row, (name, category) in enumerate(
+        zip(table["example_id"].to_pylist(), table["category"].to_pylist(), strict=True)
+    ):
         groups.setdefault(category or "", []).append((digest("sample", name), row))
     exact = {c: n * len(rows) / table.num_rows for c, rows in groups.items()}
     take = {c: int(share) for c, share in exact.items()}
@@ -57,9 +59,8 @@ def score_retrieval_night(ws: Workspace, day: str, name: str) -> pa.Table:
     from ragbench_dagster.evaluation.retrieval import score_retrieval
 
     responses = read_table(ws.night(day, name) / "responses.parquet")
-    known = known_ids(ws, day)
     release = night_release(ws, day)
-    table = score_retrieval(responses, release, ws.settings.retrieval_metrics, name, known)
+    table = score_retrieval(responses, release, ws.settings.retrieval_metrics, name, corpus_ids(ws))
     write_table(ws.night(day, name) / "retrieval.parquet", table)
     return table
 
@@ -72,9 +73,13 @@ def judge_night(ws: Workspace, day: str, name: str, progress: Progress | None = 
     return judge_answers(ws, day, name, responses, night_release(ws, day), progress)
 
 
-def known_ids(ws: Workspace, day: str | None = None) -> set[str]:
-    """Every id that the corpus has, or that a system returned that night."""
-    found = set(read_corpus(ws.corpus)) if ws.corpus.exists() else set()
+def corpus_ids(ws: Workspace) -> set[str]:
+    return set(read_corpus(ws.corpus)) if ws.corpus.exists() else set()
+
+
+def returned_ids(ws: Workspace, day: str | None) -> set[str]:
+    """Every id that a system returned that night."""
+    found: set[str] = set()
     for path in sorted(ws.night(day).glob("*/responses.parquet")) if day else []:
         for ids in read_table(path, ["retrieved_ids"])["retrieved_ids"].to_pylist():
             found.update(i for i in ids or [] if i is not None)
@@ -84,7 +89,7 @@ def known_ids(ws: Workspace, day: str | None = None) -> set[str]:
 def unknown_labels(ws: Workspace, day: str) -> dict[str, Any]:
     """{"labels", "unknown", "message"} of the night's release against what exists."""
     release = night_release(ws, day)
-    return unknown_label_ids(release.examples["expected_doc_ids"].to_pylist(), known_ids(ws, day))
+    return compare_ids(release.examples["expected_doc_ids"].to_pylist(), corpus_ids(ws), returned_ids(ws, day))
 
 
 def label_fit(ws: Workspace) -> dict[str, Any]:
@@ -93,10 +98,25 @@ def label_fit(ws: Workspace) -> dict[str, Any]:
 
     nights = sorted(p.parent.parent.name for p in (ws.store / "nights").glob("*/*/responses.parquet"))
     labels = read_labels(ws.labels) if ws.labels.exists() else []
-    known = known_ids(ws, nights[-1] if nights else None)
-    if not known:
-        return {"labels": len(labels), "unknown": 0, "message": f"{len(labels)} labels; no corpus and no night to compare with"}
-    return unknown_label_ids([list(label.expected_doc_ids or []) or None for label in labels], known)
+    expected = [list(label.expected_doc_ids or []) for label in labels]
+    return compare_ids(expected, corpus_ids(ws), returned_ids(ws, nights[-1] if nights else None))
+
+
+def compare_ids(expected: list[list[str] | None], corpus: set[str], returned: set[str]) -> dict[str, Any]:
+    """How many labels name only ids that neither the corpus nor any system has.
+
+    Such ids are of another level (documents, not chunks) or of an older index: retrieval metrics would read 0.00
+    and send people after the wrong fault.
+    """
+    labels = [set(ids) for ids in expected if ids]
+    known = corpus | returned
+    unknown = sum(not ids & known for ids in labels) if known else 0
+    message = f"{unknown} of {len(labels)} labels name ids that no system and no corpus has"
+    if unknown:
+        message += "; say at which level ids live (document or chunk), or label again after re-chunking"
+    elif not known:
+        message = f"{len(labels)} labels; no corpus and no retrieved ids to compare with"
+    return {"labels": len(labels), "unknown": unknown, "message": message}
 
 
 def write_manifest(ws: Workspace, day: str) -> dict[str, Any]:

@@ -6,7 +6,6 @@ answer, nor grow with the data.
 
 from __future__ import annotations
 
-import functools
 import math
 import traceback
 from collections.abc import Callable, Sequence
@@ -29,8 +28,7 @@ def guarded(body: Callable[..., Any]) -> Callable[..., Any]:
     An exception's message may quote what it choked on (`KeyError: 'my name is ...'`), and the event log keeps it.
     """
 
-    @functools.wraps(body)
-    def run(context: Any, workspace: WorkspaceResource) -> Any:
+    def run(context, workspace):  # type: ignore[no-untyped-def]
         ws = workspace.open()
         with store_lock(ws.root):
             try:
@@ -44,6 +42,13 @@ def guarded(body: Callable[..., Any]) -> Callable[..., Any]:
                     f"{type(fault).__name__} at {place} (message withheld: it may quote user text)"
                 ) from None
 
+    # Dagster reads these at run time; as postponed strings it could not resolve them in this module.
+    run.__annotations__ = {
+        "context": dg.AssetExecutionContext,
+        "workspace": WorkspaceResource,
+        "return": dg.MaterializeResult,
+    }
+    run.__name__, run.__doc__ = body.__name__, body.__doc__
     return run
 
 
@@ -97,10 +102,10 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> dg.Markdow
     return dg.MetadataValue.md("\n".join(lines))
 
 
-def per_day(context: Any, facts: dict[str, dict[str, Any]]) -> dg.MaterializeResult | None:
+def per_day(context: Any, facts: dict[str, dict[str, Any]]) -> dg.MaterializeResult:
     """Metadata of one day, or of each day of a range run."""
     if len(facts) == 1:
         return dg.MaterializeResult(metadata=next(iter(facts.values())))
     for day, values in facts.items():
         context.add_asset_metadata(values, partition_key=day)
-    return None
+    return dg.MaterializeResult()

@@ -4,8 +4,6 @@ Checks are separate from the assets and carry the partitions definition, so that
 day's. They only read what the stages wrote. A check never catches exceptions: a bug must not look like bad data.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

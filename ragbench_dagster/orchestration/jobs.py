@@ -1,8 +1,7 @@
 """Jobs and schedules. All are named after what a person would ask for."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import dagster as dg
 
@@ -11,7 +10,7 @@ DATASET = ("scrub_quality", "dataset_release", "dedupe_quality")
 REPORTING = ("score_table", "summary", "leaderboard", "gate", "report", "experiment_run")
 
 
-def jobs(systems: list[str]) -> dict[str, dg.UnresolvedAssetJobDefinition]:
+def jobs(systems: list[str]) -> dict[str, Any]:
     """The jobs by name."""
     ingest = dg.AssetSelection.assets(*INGEST)
     branches = dg.AssetSelection.groups(*systems) if systems else dg.AssetSelection.assets()
@@ -39,7 +38,7 @@ def jobs(systems: list[str]) -> dict[str, dg.UnresolvedAssetJobDefinition]:
     return {job.name: job for job in found}
 
 
-def schedules(found: dict[str, dg.UnresolvedAssetJobDefinition]) -> list[dg.ScheduleDefinition]:
+def schedules(found: dict[str, Any]) -> list[dg.ScheduleDefinition]:
     """Nightly at 02:00 UTC for the day before; the dataset refresh weekly, before that night."""
 
     @dg.schedule(

@@ -1,7 +1,5 @@
 """Sensors: new or changed log files, and failed runs. Thin: a pure helper decides, and has the tests."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Any

@@ -6,7 +6,7 @@ the release and the gate read facts instead of trusting that an upstream check r
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace, read_json, read_table, write_json
-from ragbench_dagster.traffic.scrubbing import build_scrubber, residual, scrub_floor, scrub_quality
+from ragbench_dagster.traffic.scrubbing import build_scrubber, read_labelled, residual, scrub_floor, scrub_quality
 
 WINDOW_DAYS_READ = 6  # the window may end this many days before the night
 TEXT_COLUMNS = ("query", "response", "category", "model")
@@ -36,17 +36,32 @@ def texts_of(table: Any) -> list[str]:
 def verify_days(
     ws: Workspace, days: list[str], progress: Callable[[str, int, int], None] | None = None
 ) -> dict[str, dict[str, int]]:
-    """Look for personal data in what was written; DAY -> {entity: texts}. Writes `privacy.json` of each day."""
+    """Look for personal data in what was written; DAY -> {entity: findings}. Writes `privacy.json` of each day.
+
+    Entities that `scrub.entities` switches off and phrases of `scrub.allow` are left out.
+    """
+    wanted = build_scrubber(ws.settings.scrub).chosen.entities
+    allowed = ws.settings.scrub.allow
+    known: dict[str, dict[str, int]] = {}  # passages repeat over requests and days
     found: dict[str, dict[str, int]] = {}
-    allow = ws.settings.scrub.allow
     for done, day in enumerate(days):
         table = read_table(ws.traffic(day) / "scrubbed.parquet")
-        counts = residual(texts_of(table), allow=allow)
-        found[day] = counts
-        write_json(ws.traffic(day) / "privacy.json", {"left_over": counts, "rows": table.num_rows})
+        counts: Counter[str] = Counter()
+        for text in texts_of(table):
+            if text not in known:
+                known[text] = residual([_without(text, allowed)])
+            counts.update({kind: n for kind, n in known[text].items() if kind in wanted})
+        found[day] = dict(sorted(counts.items()))
+        write_json(ws.traffic(day) / "privacy.json", {"left_over": found[day], "rows": table.num_rows})
         if progress:
             progress("verify", done + 1, len(days))
     return found
+
+
+def _without(text: str, phrases: list[str]) -> str:
+    for phrase in phrases:
+        text = text.replace(phrase, " ")
+    return text
 
 
 def require_clean(ws: Workspace, day: str) -> None:
@@ -66,9 +81,7 @@ def require_clean(ws: Workspace, day: str) -> None:
             )
     quality = read_json(quality_path(ws, day))
     for line in (quality or {}).get("below_floor", []):
-        raise UserError(
-            f"scrub.floor: {line}; the release is held until scrubbing is better or the floor is changed"
-        )
+        raise UserError(f"scrub.floor: {line}; the release is held until scrubbing is better or the floor is changed")
 
 
 def quality_path(ws: Workspace, day: str) -> Path:
@@ -82,7 +95,7 @@ def measure_scrubbing(ws: Workspace, day: str) -> dict[str, Any]:
         {"rows": labelled rows, "all": {...}, "types": {ENTITY: {...}}, "below_floor": [line]}
     """
     scrubber = build_scrubber(ws.settings.scrub)
-    rows = _labelled(ws.root / "scrub_labels.jsonl")
+    rows = read_labelled(ws.root / "scrub_labels.jsonl")
     found: dict[str, Any] = {
         "rows": len(rows),
         "all": {},
@@ -98,25 +111,3 @@ def _unmeasured(ws: Workspace) -> list[str]:
     if not ws.settings.scrub.floor:
         return []
     return ["a floor is set but scrub_labels.jsonl has no rows to measure it on"]
-
-
-def _labelled(path: Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return rows
-    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            text, spans = row["text"], row["spans"]
-            if any(not 0 <= s["start"] < s["end"] <= len(text) or not s["type"] for s in spans):
-                raise ValueError("span outside the text")
-        except (ValueError, KeyError, TypeError) as fault:
-            raise UserError(
-                f"{path.name}: line {number}: not a labelled text ({type(fault).__name__}); correct the line"
-            ) from fault
-        rows.append(row)
-    return rows

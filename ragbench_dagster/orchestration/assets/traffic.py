@@ -87,12 +87,15 @@ def traffic_assets(days: dg.DailyPartitionsDefinition) -> list[dg.AssetsDefiniti
         from ragbench_dagster.traffic.privacy import measure_scrubbing
 
         found = measure_scrubbing(workspace.open(), context.partition_key)
-        rows = [[t, v["n"], v["precision"], v["recall"], v["f1"]] for t, v in sorted(found["types"].items())]
+        rows = [
+            [t, v["labelled"], v["precision"]["value"], v["recall"]["value"], v["f1"]]
+            for t, v in sorted(found["types"].items())
+        ]
         whole = found["all"]
         return dg.MaterializeResult(
             metadata=metadata(
-                recall=whole.get("recall"),
-                precision=whole.get("precision"),
+                recall=whole["recall"]["value"] if whole else None,
+                precision=whole["precision"]["value"] if whole else None,
                 labelled_rows=found["rows"],
                 table=markdown(["entity", "n", "precision", "recall", "F1"], rows),
             )
