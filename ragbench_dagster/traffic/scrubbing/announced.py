@@ -70,7 +70,9 @@ _TRIGGERS = (
 )  # fmt: skip
 
 # What follows a lone unlisted name after "my wife" or "i'm".
-_AFTER = frozenset("is was has had can cannot can't could did does will would wants needs and who said told asked tried to from here speaking".split())
+_AFTER = frozenset(
+    "is was has had can cannot can't could did does will would wants needs and who said told asked tried to from here speaking".split()
+)
 _ADJECTIVE = re.compile(r"(?:ed|ing|ly|able|ible|ful|less|ous|ive|ish|ated|tion|ment|ness|ist|er|ers|ent|ant|ic|al)$")
 
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
-FIRST, LAST, ORDINARY, KNOWN, PRODUCT, PLACE, STOP = 1, 2, 4, 8, 16, 32, 64
+FIRST, LAST, ORDINARY, KNOWN, PRODUCT, PLACE, STOP, COMMON, FOREIGN = 1, 2, 4, 8, 16, 32, 64, 128, 256
 NAME = FIRST | LAST
 
 _LATIN = str.maketrans({"ø": "o", "ł": "l", "ß": "ss", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "þ": "th", "ı": "i"})
@@ -24,6 +24,10 @@ _SUFFIXES = (
     ("er", ""), ("er", "e"), ("ers", ""), ("ers", "e"), ("est", ""), ("ly", ""), ("'s", ""), ("able", ""), ("ness", ""),
 )  # fmt: skip
 _CONTRACTED = re.compile(r"(?:n't|'(?:s|ve|ll|d|re|m))\Z")
+# Questions come in these too: their frequent words are known, and the most frequent are ordinary words.
+_LANGUAGES = ("de", "fr", "es", "it", "pt", "nl", "sv", "da", "pl")
+_FUNCTION_WORDS = 300
+_COMMON_SHARE = 0.02  # percent of the men or women of the census
 _MEMO_LIMIT = 200_000
 
 
@@ -46,11 +50,16 @@ class Lexicon:
     """Answers `flags(word)` from all lists; the answers are remembered."""
 
     def __init__(self) -> None:
-        self._first, self._last = _names()
-        self._ordinary, self._known = _words()
-        self._ordinary = (self._ordinary | word_list("words")) - word_list("given")
+        self._first, self._last, self._common = _names()
+        self._ordinary, self._known, self._foreign = _words()
+        self._ordinary = (self._ordinary - self._common_names() - word_list("given")) | word_list("words")
         self._product, self._place, self._stop = word_list("products"), word_list("places"), word_list("stop")
         self._memo: dict[str, int] = {}
+
+    def _common_names(self) -> frozenset[str]:
+        """Common given names that only another language's word list would make ordinary words."""
+        english = _english()
+        return frozenset(name for name in self._common if name not in english)
 
     def flags(self, word: str) -> int:
         """The classes of `word` as bits; a hyphenated or apostrophed word has those of its parts too."""
@@ -77,12 +86,16 @@ class Lexicon:
         bits = 0
         if key in self._first:
             bits |= FIRST
+        if key in self._common:
+            bits |= COMMON
         if key in self._last:
             bits |= LAST
         if key in self._ordinary:
             bits |= ORDINARY | KNOWN
         if key in self._known:
             bits |= KNOWN
+        if key in self._foreign:
+            bits |= FOREIGN
         if key in self._product:
             bits |= PRODUCT
         if key in self._place:
@@ -98,16 +111,21 @@ def lexicon() -> Lexicon:
     return Lexicon()
 
 
-def _names() -> tuple[frozenset[str], frozenset[str]]:
+def _names() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """(given names, family names, given names of at least _COMMON_SHARE percent of the census)."""
     import names
 
     first: set[str] = set()
     last: set[str] = set()
+    common: set[str] = set()
     folder = Path(names.__file__).parent
     for part, kept in (("male.first", first), ("female.first", first), ("all.last", last)):
         for line in (folder / f"dist.{part}").read_text(encoding="ascii").split("\n"):
             if line.strip():
-                kept.add(line.split()[0].lower())
+                name, share = line.split()[:2]
+                kept.add(name.lower())
+                if kept is first and float(share) >= _COMMON_SHARE:
+                    common.add(name.lower())
     package = importlib.import_module("faker.providers.person")
     for module in pkgutil.iter_modules(package.__path__):
         provider = importlib.import_module(f"faker.providers.person.{module.name}").Provider
@@ -118,18 +136,35 @@ def _names() -> tuple[frozenset[str], frozenset[str]]:
             for value in values:
                 if isinstance(value, str):
                     kept.update(key_of(p) for p in re.findall(r"[^\W\d_]+(?:['’-][^\W\d_]+)*", value) if len(p) > 1)
-    return frozenset(first), frozenset(last)
+    return frozenset(first), frozenset(last), frozenset(common)
 
 
-def _words() -> tuple[frozenset[str], frozenset[str]]:
-    """(ordinary words, all words that a dictionary or the frequency list knows)."""
+@lru_cache(maxsize=1)
+def _english() -> frozenset[str]:
+    """English words that are frequent: the dictionary's, and inflections of them."""
     import wordfreq
     from english_words import get_english_words_set
 
     dictionary = {w for w in get_english_words_set(["web2"]) if w.islower()}
     frequent = wordfreq.get_frequency_dict("en", wordlist="small")
-    ordinary = {w for w in frequent if w in dictionary or _stem_in(w, dictionary)}
-    return frozenset(ordinary), frozenset(dictionary | set(frequent))
+    return frozenset(w for w in frequent if w in dictionary or _stem_in(w, dictionary))
+
+
+def _words() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """(ordinary words, words that an English list knows, words that are frequent in another language)."""
+    import wordfreq
+    from english_words import get_english_words_set
+
+    ordinary = set(_english())
+    known = {w for w in get_english_words_set(["web2"]) if w.islower()}
+    known.update(wordfreq.get_frequency_dict("en", wordlist="small"))
+    other: set[str] = set()
+    for language in _LANGUAGES:
+        foreign = wordfreq.get_frequency_dict(language, wordlist="small")
+        other.update(key_of(word) for word in foreign)
+        often = sorted(foreign, key=lambda w: (-foreign[w], w))[:_FUNCTION_WORDS]
+        ordinary.update(key_of(word) for word in often if len(word) > 1)
+    return frozenset(ordinary), frozenset(known), frozenset(other)
 
 
 def _stem_in(word: str, dictionary: set[str]) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from ragbench_dagster.traffic.scrubbing.announced import PARTICLES, WORD
 from ragbench_dagster.traffic.scrubbing.facts import Facts
 from ragbench_dagster.traffic.scrubbing.lexicon import (
-    FIRST, KNOWN, LAST, NAME, ORDINARY, PLACE, PRODUCT, STOP, Lexicon,
+    COMMON, FIRST, FOREIGN, KNOWN, LAST, NAME, ORDINARY, PLACE, PRODUCT, STOP, Lexicon,
 )  # fmt: skip
 from ragbench_dagster.traffic.scrubbing.spans import Span
 
@@ -79,7 +79,8 @@ def _pairs(text: str, words: Words, facts: Facts) -> Iterator[Span]:
     while at < len(words) - 1:
         start, _, word, bits = words[at]
         step = 1
-        if bits & FIRST and not bits & (STOP | PRODUCT) and len(word) > 1:
+        given = bits & FIRST or (_titled(word) and bits & LAST and not bits & (ORDINARY | PLACE))
+        if given and not bits & (STOP | PRODUCT) and len(word) > 1:
             last = _surname(text, words, at)
             if last is not None and not _FIRM.match(text, words[last][1]):
                 yield Span(start, _stem(words[last]), "PERSON", 0.7)
@@ -165,12 +166,12 @@ def _singles(text: str, words: Words, facts: Facts) -> Iterator[Span]:
         if _joined(text, start, end) or _FIRM.match(text, end):
             continue
         if not bits & NAME:
-            if not bits & KNOWN and _shows(text, start, end, word) and not _covered(facts, start, end, _PLACES):
+            if not bits & KNOWN and _shows(text, start, end, word, bits) and not _covered(facts, start, end, _PLACES):
                 yield Span(start, _stem((start, end, word, bits)), "PERSON", 0.4)
             continue
         if bits & PLACE and re.search(r"\b[A-Z]\w+\s\Z", text[max(0, start - 12) : start]):
             continue  # South Africa, New York
-        if bits & PLACE and (not bits & FIRST or _LOCATIVE.search(text[max(0, start - 24) : start])):
+        if bits & PLACE and (not bits & COMMON or _LOCATIVE.search(text[max(0, start - 24) : start])):
             continue
         place = _covered(facts, start, end, _PLACES)
         if place and not (bits & FIRST and not bits & PLACE and place[1] - place[0] <= end - start):
@@ -181,14 +182,14 @@ def _singles(text: str, words: Words, facts: Facts) -> Iterator[Span]:
         yield Span(start, _stem((start, end, word, bits)), "PERSON", 0.5)
 
 
-def _shows(text: str, start: int, end: int, word: str) -> bool:
+def _shows(text: str, start: int, end: int, word: str, bits: int) -> bool:
     """A rare capitalised word shows by its form, or the words around it, that it is a person's name."""
     if _VERB.match(text, end) or _CREDIT.search(text[max(0, start - 20) : start]):
         return True
     if _LOCATIVE.search(text[max(0, start - 24) : start]):
         return False
     inside = re.search(r"[\w,;:'\"-]\s\Z", text[max(0, start - 2) : start]) is not None
-    return inside and (_FORM.search(word) is not None or any("À" <= ch <= "ž" for ch in word))
+    return inside and (_FORM.search(word) is not None or (any("À" <= ch <= "ž" for ch in word) and not bits & FOREIGN))
 
 
 def _joined(text: str, start: int, end: int) -> bool:

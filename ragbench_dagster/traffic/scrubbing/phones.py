@@ -19,7 +19,7 @@ _CANDIDATE = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(
-    r"\b(?:phones?|telephones?|tel|mobiles?|mobil|cell|cellphone|fax|call(?:ed|ing)?(?! (?:center|centre))|ring|reach|dial|text|texted|sms"
+    r"\b(?:phones?|ph|telephones?|tel|mobiles?|mobil|cell|cellphone|fax|call(?:ed|ing)?(?! (?:center|centre))|ring|reach|dial|text|texted|sms"
     r"|whatsapp|signal|telegram|landline|hotline|handy|handynummer|telefon|telefono|teléfono|téléphone|portable"
     r"|móvil|movil|celular|telefone|telefoon|mobiel|puhelin|gsm|appelez|appeler|appelle|rufen|anrufen|anruf"
     r"|erreichbar|unter|melden|llame|llámame|llamar|llamen|chiamare|chiamami|bel|ligue|ligar|desk|office|contact|messages? (?:to|at)|registered"

@@ -20,6 +20,7 @@ _PREFIXED: tuple[tuple[str, str], ...] = (
     ("hooks.slack.com", r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{10,255}"),
     ("sk", r"\bsk-(?:proj-|ant-|or-|svcacct-|admin-|live-|test-)?[A-Za-z0-9_-]{16,255}"),
     ("k_", r"\b(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{8,255}\b"),
+    ("_", r"\b[a-z][a-z0-9]{1,15}_(?:live|test|prod|dev|sandbox|secret|api|key|pat|token|sk|pk|rk)_[A-Za-z0-9]{12,255}\b"),
     ("whsec_", r"\bwhsec_[A-Za-z0-9+/=]{16,255}"),
     ("AIza", r"\bAIza[0-9A-Za-z_-]{30,45}"),
     ("ya29.", r"\bya29\.[0-9A-Za-z_-]{20,500}"),
@@ -70,6 +71,14 @@ _NAMED = re.compile(
     r"(?:(?P<q>[\"'`])(?P<quoted>[^\"'`\n]{3,200})(?P=q)|(?P<v>[^\s\"'`<>,;]{4,500}))",
     re.IGNORECASE,
 )
+# The words and the value without anything in between, or with a few words and "is".
+_BESIDE = re.compile(
+    r"\b(?:passwords?|passwort|passwd|passphrase|pwd|passcode|api[ _-]?keys?|secret(?:[ _-]?key)?|client[ _-]?secret|access[ _-]?(?:key|token)|token|key|credentials?)\b"
+    r"(?:\s(?:for|of|to|on|in)\s[^.?!\n]{1,40}?\s(?:is|was)\s|\s{1,2})(?P<v>[^\s\"'`<>,;]{8,500})",
+    re.IGNORECASE,
+)
+# A long token of mixed letters and digits that no hash, UUID or identifier is.
+_RANDOM = re.compile(r"(?<![\w/.@#:=&%+-])[A-Za-z0-9_+/-]{24,512}={0,2}(?![\w/.@+-]*[\w])")
 _NUMBERED = re.compile(
     r"\b(?:pin(?: ?(?:code|number))?|cvv2?|cvc2?|csc|otp|one[- ]time (?:code|password)|passcode|security code"
     r"|verification code|2fa code|sms code)\b(?:\s{0,2}(?:=|:|is|was|are)?\s{0,2}|\s+i (?:got|received) (?:is|was)\s+)"
@@ -102,6 +111,23 @@ def _looks_secret(value: str, separator: str) -> bool:
     )
 
 
+def _mixed(value: str) -> bool:
+    """Letters with digits, and a capital or a symbol too: no word, no number, no file name."""
+    letters = any(c.isalpha() for c in value)
+    digits = sum(c.isdigit() for c in value)
+    other = any(not c.isalnum() and c not in "._-/" for c in value) or any(c.isupper() for c in value[1:])
+    return letters and digits >= 1 and other and not re.fullmatch(r"[\w./-]*\.[a-z]{1,5}", value)
+
+
+def _random(value: str) -> bool:
+    """Capitals, small letters and digits mixed as in a random token; hexadecimal and words in a row are not."""
+    kinds = (any(c.isupper() for c in value), any(c.islower() for c in value), sum(c.isdigit() for c in value) >= 2)
+    changes = sum(
+        a.isdigit() != b.isdigit() or a.isupper() != b.isupper() for a, b in zip(value, value[1:], strict=False)
+    )
+    return all(kinds) and changes * 4 >= len(value) and value.count("/") <= 3
+
+
 def secrets(facts: Facts) -> Iterator[Span]:
     """API keys, tokens, JWTs, private keys; passwords and PINs after the words for them."""
     text, folded = facts.text, facts.folded
@@ -122,6 +148,14 @@ def secrets(facts: Facts) -> Iterator[Span]:
             elif _looks_secret(match["v"], match["sep"]):
                 value = match["v"].rstrip(".,;:!?)]}")
                 yield Span(match.start("v"), match.start("v") + len(value), "SECRET")
+        for match in _BESIDE.finditer(text):
+            value = match["v"].rstrip(".,;:!?)]}")
+            if _mixed(value):
+                yield Span(match.start("v"), match.start("v") + len(value), "SECRET")
+    if facts.digit:
+        for match in _RANDOM.finditer(text):
+            if _random(match[0]):
+                yield Span(match.start(), match.end(), "SECRET")
     if facts.digit and any(word in folded for word in _NUMBER_WORDS):
         for match in _NUMBERED.finditer(text):
             yield Span(match.start("v"), match.end("v"), "SECRET")
@@ -132,6 +166,6 @@ def might_secret(facts: Facts) -> bool:
     return (
         any(word in folded for word in _NAMED_WORDS)
         or any(word in folded for word in _AUTH_WORDS)
-        or (facts.digit and any(word in folded for word in _NUMBER_WORDS))
+        or facts.digit
         or any(literal in text for literal, _ in _RULES)
     )

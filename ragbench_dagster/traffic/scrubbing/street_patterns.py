@@ -33,10 +33,12 @@ _NOT_STREET = (
 )
 _COMPASS = r"(?:[NSEW]\.?\s|[NS][EW]\s|North\s|South\s|East\s|West\s)?"
 _PREFIX = (
-    r"\b(?:rue|avenue|av|boulevard|bd|chemin|impasse|allée|place|quai|route|via|viale|piazza|piazzetta|piazzale|corso|vicolo|largo|calle|c/"
-    r"|avenida|avda|carretera|ctra|camino|camiño|paseo|plaza|praza|rúa|rua|r|travessa|praça|estrada|ul|ulica|ulice|aleja|al|os|plac|pl|trg"
-    r"|nám|námestí|náměstí|ulitsa|odos|strada|bulevardul|soseaua|jalan|jl|c\.|cam|urb|bygget|lugar|casal|quinta|heilige)\b\.?"
+    r"\b(?:rue|avenue|av|boulevard|bd|chemin|impasse|allée|quai|viale|piazza|piazzetta|piazzale|corso|vicolo|calle|c/|avenida|avda"
+    r"|carretera|ctra|camino|camiño|paseo|praza|rúa|rua|travessa|praça|estrada|ul|ulica|ulice|aleja|trg|nám|námestí|náměstí|ulitsa|odos"
+    r"|strada|bulevardul|soseaua|jalan|bygget|heilige)\b\.?"
 )
+# Also everyday words or single letters: the street's name must be in no dictionary.
+_LOOSE_PREFIX = r"\b(?:place|route|via|largo|plaza|r|al|os|plac|pl|jl|c\.|cam|urb|lugar|casal|quinta)\b\.?"
 _FRENCH = r"rue|avenue|boulevard|chemin|impasse|allée|place|quai|route|rúa|rua|via|viale|calle|piazza"
 _ENDINGS = (
     r"(?:stra(?:ß|ss)e|str\.?|gasse|weg|allee|platz|ring|damm|ufer|brücke|gatan|vägen|gränd|gården|torget|veien|vegen|vei|veg|bakken|gata|gate"
@@ -68,9 +70,11 @@ ANCHORS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
 )
 # A word with a street ending and a number; the word itself must be in no dictionary ("monitoring 5").
 ENDING = _c(rf"\b(?P<w>[^\W\d_]{{2,40}}{_ENDINGS})\s{N}\b\.?")
+LOOSE = _c(rf"(?:\b{N}\s)?{_LOOSE_PREFIX}\s(?P<w>(?:{W}\s){{0,5}}?{W}),?\s{N}\b")
+BEFORE_ENDING = _c(rf"\b{N}\s(?P<w>[^\W\d_]{{2,40}}{_ENDINGS})(?!\w)")
 ALONE = _c(rf"\b(?P<w>{W})\s(?:{_ALONE})\s{N}\b")
 TITLED = _c(
-    rf"\b\d{{1,6}}[a-zA-Z]?,?\s(?:[NSEW]\.?\s|(?:North|South|East|West)\s)?(?:[A-ZÀ-ÖØ-Þ][\w.'’-]{{0,30}}\s){{1,4}}(?i:{_EVERYDAY})\b\.?",
+    rf"\b(?!(?:1[6-9]|20)\d\d\s)\d{{1,6}}[a-zA-Z]?,?\s(?:[NSEW]\.?\s|(?:North|South|East|West)\s)?(?:[A-ZÀ-ÖØ-Þ][\w.'’-]{{0,30}}\s){{1,4}}(?i:{_EVERYDAY})\b\.?",
     0,
 )
 # A name between two numbers, as some forms write it: "65 Bodbysund 61".
@@ -81,7 +85,7 @@ BETWEEN = _c(
 )
 SAID = _c(
     r"\b(?:(?:my|his|her|their|our|billing|shipping|home|mailing|postal|delivery|street|new|old|current|work|office|full)\s)?address"
-    r"(?:\s(?:of|for)\s[^.\n?!]{1,60}?)?\s?(?:is(?:\snow)?|was|to|with|:|=|changed\sto|should\sbe)\s{0,3}"
+    r"(?:\s(?:of|for)\s[^.\n?!]{1,60}?)?\s?(?:is(?:\snow)?|was|to|with|:|=|changed\sto|should\sbe|\s(?=\d{1,5}\s[^\W\d_]))\s{0,3}"
     r"|\b(?:i|we|he|she|they)\s(?:now\s|currently\s)?(?:live|lives|living|reside|resides|stay|moved|moving)\s(?:at|on|in|to)\s"
     r"|\b(?:i'm|we're)\sliving\s(?:at|on)\s"
     r"|\b(?:office|store|shop|branch|house|home|restaurant|clinic|school|building|warehouse|hotel)\s(?:is|are)\s(?:located\s|situated\s)?(?:at|on)\s"
@@ -96,6 +100,7 @@ SAID_WORDS = (
 ZIP = _c(
     r"\b(?:\d{5}(?:-\d{4})?|[A-Z]\d[A-Z]\s?\d[A-Z]\d|[A-Z]{1,2}\d[A-Z\d]?\s\d[A-Z]{2}|\d{4}\s?[A-Z]{2}|\d{3}\s\d{2}|\d{2}-\d{3}|\d{5}-\d{3})\b"
 )
+TOWN = re.compile(r"\s[A-ZÀ-ÖØ-Þ][\w'’-]{1,30}(?:\s(?:am|an der|im|bei|sur|en)\s[A-ZÀ-ÖØ-Þ][\w'’-]{1,30})?")
 UNITS = _c(UNIT)
 # What stands beside a unit: the street, with the house number before or after it, or both.
 BEFORE_UNIT = _c(rf"(?<![\w.,-])\d{{1,6}}[a-z]?,?\s(?:{W}\s){{1,4}}?(?:{W}|\d{{1,5}}\.?)[\s,]{{0,3}}\Z")

@@ -33,15 +33,16 @@ def _anchors(facts: Facts, lex: Lexicon) -> Iterator[tuple[int, int]]:
         if not words or any(word in folded for word in words):
             for match in pattern.finditer(text):
                 yield match.span()
-    for pattern in (shape.ENDING, shape.ALONE):
+    for pattern in (shape.ENDING, shape.BEFORE_ENDING, shape.ALONE):
         for match in pattern.finditer(text):
             if not lex.flags(match["w"]) & KNOWN:
                 yield match.span()
     for match in shape.TITLED.finditer(text):
         yield match.span()
-    for match in shape.BETWEEN.finditer(text):
-        if _street_name(match["w"], lex):
-            yield match.span()
+    for pattern in (shape.BETWEEN, shape.LOOSE):
+        for match in pattern.finditer(text):
+            if _street_name(match["w"], lex):
+                yield match.span()
     if any(word in folded for word in shape.SAID_WORDS):
         for match in shape.SAID.finditer(text):
             piece = _said(text, match.end())
@@ -93,7 +94,8 @@ def _grow(text: str, start: int, end: int) -> tuple[int, int]:
     while match:
         gap = shape.UNITS.sub(" ", window[: match.start()])
         if not re.search(r"[\d@<:=]", gap) and len(gap.split()) <= 12:
-            return start, end + match.end()
+            town = shape.TOWN.match(text, end + match.end()) if re.fullmatch(r"[\s,]{1,4}", gap) else None
+            return start, town.end() if town else end + match.end()
         match = shape.ZIP.search(window, match.end()) if shape.UNITS.search(window[: match.end()]) else None
     return start, end
 
