@@ -21,6 +21,10 @@ from ragbench_dagster.settings import Dedupe
 # A word that stands in this many forms, and in this share of its neighbour's, is a word and not an error.
 FREQUENT_FORMS = 4
 FREQUENT_SHARE = 0.125
+# ... unless this share of its forms also stands there with the other word: then it is an error made often.
+MENDED_SHARE = 0.5
+# Letters below which two unknown words are rather two names.
+SHORT = 5
 _EMPTY_WORDS = read_words("function_words.txt")
 
 
@@ -134,19 +138,31 @@ def _best_targets(forms: Sequence[Form], ranks: list[int]) -> dict[int, list[int
     for text in texts:
         for word in text.split(" "):
             spread[word] = spread.get(word, 0) + 1
+    pairs = list(one_edit_pairs(texts, len(forms)))
+    mended: dict[str, set[int]] = {}
+    for pair in pairs:
+        mended.setdefault(pair.wrong, set()).add(pair.typo)
     targets: dict[int, set[int]] = {}
-    for pair in one_edit_pairs(texts, len(forms)):
+    for pair in pairs:
         typo, target = owner[pair.typo], owner[pair.target]
-        if ranks[target] < ranks[typo] and not _both_frequent(pair, spread):
+        if ranks[target] < ranks[typo] and not _established(pair, spread, len(mended[pair.wrong])):
             targets.setdefault(typo, set()).add(target)
     return {typo: sorted(found, key=ranks.__getitem__) for typo, found in targets.items()}
 
 
-def _both_frequent(pair: Candidate, spread: dict[str, int]) -> bool:
-    """True when the "error" stands in so many forms that it is a word of this log."""
-    wrong = min(spread.get(word, 0) for word in pair.wrong.split(" "))
+def _established(pair: Candidate, spread: dict[str, int], mended: int) -> bool:
+    """True when the "error" may be a word of this log.
+
+    Either many forms have it and few of them have a twin without it, or both words are short and unknown, and the
+    one is not much more common than the other.
+    """
+    if not is_mendable(pair.wrong):
+        return False
+    wrong = spread.get(pair.wrong, 0)
     right = min(spread.get(word, 0) for word in pair.right.split(" "))
-    return is_mendable(pair.wrong) and wrong >= max(FREQUENT_FORMS, FREQUENT_SHARE * right)
+    if is_mendable(pair.right) and min(len(pair.wrong), len(pair.right)) < SHORT and not 1 == wrong < right / 3:
+        return True
+    return wrong >= max(FREQUENT_FORMS, FREQUENT_SHARE * right) and mended < MENDED_SHARE * wrong
 
 
 def is_question(form: str) -> bool:

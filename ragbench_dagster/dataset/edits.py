@@ -91,14 +91,15 @@ class _Neighbours:
         before = vocabulary[tokens[place - 1]] if place else self._edge
         after = vocabulary[tokens[place + 1]] if place + 1 < len(tokens) else self._edge
         odd = tokens[place]
-        if len(odd) == 1 and place and tokens[place - 1] not in grammar():
-            return False  # "plan b", "vitamin k": a letter after a name is a name
+        if len(odd) == 1 and len(right) == 1 and place and tokens[place - 1] not in grammar():
+            return False  # "plan b" is not "plan a": a letter after a name is a name
         wrong, meant = vocabulary[odd], vocabulary[right]
         sides = (
             (self._count(before, wrong), self._count(before, meant)),
             (self._count(wrong, after), self._count(meant, after)),
         )
-        strong = [usual >= max(EVIDENCE, EVIDENCE_RATIO * seen) for seen, usual in sides]
+        # The form itself is one of those that show the odd word.
+        strong = [usual >= max(EVIDENCE, EVIDENCE_RATIO * (seen - 1)) for seen, usual in sides]
         if len(odd) == 1 and odd not in grammar():  # no word at all: one side is enough where the other is silent
             return any(strong) and all(good or seen <= 1 for good, (seen, _) in zip(strong, sides, strict=True))
         return all(strong)

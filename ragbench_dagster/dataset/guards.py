@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from ragbench_dagster.dataset.words import dictionary, grammar, is_mendable, is_plain, negation_twins, negations
 
-# Below this length a word that no list knows is rather a name or a code than an error of another unknown word.
-_UNKNOWN_PAIR = 5
+# Below this length a word that no list knows is a name or a code, never an error of another unknown word.
+_SHORT_NAME = 3
 
 
 def is_one_edit(one: str, other: str) -> bool:
@@ -41,7 +41,7 @@ def is_typo_of(wrong: str, right: str) -> bool:
         return False
     if needs_evidence(wrong):
         return right in grammar() and right not in negations()
-    if right not in dictionary() and min(len(wrong), len(right)) < _UNKNOWN_PAIR:
+    if min(len(wrong), len(right)) < _SHORT_NAME and right not in dictionary():
         return False
     return not _negation_in_doubt(wrong, right)
 
