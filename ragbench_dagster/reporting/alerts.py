@@ -145,7 +145,7 @@ def _line(text: str) -> str:
 
 
 def _send(ws: Workspace, title: str, lines: list[str]) -> str:
-    """"yes", or in a few words why not; never raises: an alert must not break what it tells about."""
+    """ "yes", or in a few words why not; never raises: an alert must not break what it tells about."""
     variable = ws.settings.alerts.urls_env
     urls = [u.strip() for u in os.environ.get(variable, "").splitlines() if u.strip()]
     if not urls:

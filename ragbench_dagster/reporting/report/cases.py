@@ -1,0 +1,176 @@
+"""The worst questions: answers with a failing verdict, with all a reader needs to see why. Bounded in size.
+
+A page holds a limited number of them, whatever the night's size: first the worst of every system and metric in
+turn, so that each filter finds something, until the count or the bytes are used up. What is left out is counted,
+and `ragbench failures` prints it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.reporting.night import Night
+from ragbench_dagster.reporting.report.text import flat, shown
+from ragbench_dagster.reporting.report.view import Case, Cases, Mark, Passage
+from ragbench_dagster.store import digest
+
+MOST_CASES = 300
+MOST_BYTES = 1_100_000  # of texts; with charts, tables and markup the page stays under 2 MB
+MOST_PASSAGES = 6
+QUERY, ANSWER, REFERENCE, PASSAGE, FEEDBACK, TURN = 1_200, 2_400, 900, 700, 600, 400  # characters
+
+Key = tuple[str, str]  # system, example_id
+
+
+def worst_cases(night: Night) -> Cases:
+    """The cases of the page, worst first."""
+    marks = failing_rows(night.table)
+    order = _chosen(marks)
+    reader = _Reader(night, marks, order)
+    rows, size = [], 0
+    for key in order:
+        case = reader.case(key)
+        size += _bytes(case)
+        if size > MOST_BYTES:
+            break
+        rows.append(case)
+    rows.sort(key=lambda c: (-c.harm, c.system, c.example_id))
+    return Cases(
+        rows=rows,
+        failing=len(marks),
+        systems=sorted({c.system for c in rows}),
+        metrics=sorted({m.metric for c in rows for m in c.marks if m.failing}),
+        categories=sorted({c.category for c in rows}),
+        statuses=sorted({m.status for c in rows for m in c.marks if m.failing}),
+    )
+
+
+def failing_counts(table: pa.Table) -> dict[Key, int]:
+    """(system, metric) -> answers below full marks, or without a score that they could have had."""
+    failing = table.filter(_failing(table))
+    counted = failing.group_by(["system", "metric"]).aggregate([("example_id", "count")])
+    return {(r["system"], r["metric"]): r["example_id_count"] for r in counted.to_pylist()}
+
+
+def failing_rows(table: pa.Table) -> dict[Key, list[tuple[str, float, float]]]:
+    """(system, example) -> (metric, lost share of the mark, weight) of every failing verdict."""
+    found: dict[Key, list[tuple[str, float, float]]] = defaultdict(list)
+    failing = table.filter(_failing(table)).select(["system", "example_id", "metric", "value", "weight"])
+    for row in failing.to_pylist():
+        # Without a score nothing is known to be lost: such rows come after those that failed.
+        lost = 0.0 if row["value"] is None else 1 - row["value"]
+        found[row["system"], row["example_id"]].append((row["metric"], lost, row["weight"] or 0.0))
+    return found
+
+
+def _failing(table: pa.Table) -> Any:
+    scored = pc.and_(pc.equal(table["status"], "scored"), pc.fill_null(pc.less(table["value"], 1.0), False))
+    lost = pc.invert(pc.is_in(table["status"], pa.array(["scored", "not_applicable"])))
+    return pc.or_(scored, lost)
+
+
+def _chosen(marks: dict[Key, list[tuple[str, float, float]]]) -> list[Key]:
+    """Keys in the order in which they are taken: the worst of each (system, metric) in turn."""
+    harm = {key: _harm(found) for key, found in marks.items()}
+    queues: dict[Key, list[Key]] = defaultdict(list)
+    for key in sorted(marks, key=lambda k: (-harm[k], k)):
+        for metric, _, _ in marks[key]:
+            queues[key[0], metric].append(key)
+    taken: dict[Key, None] = {}
+    longest = max((len(q) for q in queues.values()), default=0)
+    for place in range(longest):
+        for name in sorted(queues):
+            if place < len(queues[name]):
+                taken.setdefault(queues[name][place])
+        if len(taken) >= MOST_CASES:
+            break
+    return list(taken)[:MOST_CASES]
+
+
+def _harm(found: list[tuple[str, float, float]]) -> float:
+    """Marks lost over all metrics, times the requests that the question stands for."""
+    return sum(lost for _, lost, _ in found) * max((weight for *_, weight in found), default=0.0)
+
+
+def _bytes(case: Case) -> int:
+    texts = [case.query, case.response, case.expected_answer, *case.history, *(p.text for p in case.passages)]
+    texts += [m.feedback for m in case.marks]
+    return sum(len(t.encode("utf-8", "replace")) for t in texts) + 1_200  # the markup around them
+
+
+class _Reader:
+    """Texts of the chosen cases; each table is read once and only for them."""
+
+    def __init__(self, night: Night, marks: dict[Key, list[tuple[str, float, float]]], order: list[Key]) -> None:
+        wanted = pa.array(sorted({example for _, example in order}), pa.string())
+        self.marks = marks
+        self.examples = {r["example_id"]: r for r in _only(_examples(night), wanted)}
+        self.responses: dict[Key, dict[str, Any]] = {}
+        for system in sorted({system for system, _ in order}):
+            for row in _only(night.responses(system), wanted):
+                self.responses[system, row["example_id"]] = row
+        self.scores: dict[Key, list[dict[str, Any]]] = defaultdict(list)
+        for row in _only(night.table, wanted):
+            self.scores[row["system"], row["example_id"]].append(row)
+
+    def case(self, key: Key) -> Case:
+        system, name = key
+        example = self.examples.get(name, {})
+        answer = self.responses.get(key, {})
+        failing = {metric for metric, _, _ in self.marks[key]}
+        expected = [flat(i, 200) for i in example.get("expected_doc_ids") or []]
+        passages, more = _passages(answer, set(expected))
+        scores = self.scores[key]
+        return Case(
+            anchor=f"q-{digest(system, name, size=6)}",
+            example_id=flat(name, 80),
+            system=system,
+            category=flat(scores[0]["category"] or "(none)", 80),
+            query=shown(example.get("query"), QUERY),
+            history=[shown(turn, TURN) for turn in (example.get("history") or [])[-4:]],
+            response=shown(answer.get("response"), ANSWER),
+            status=answer.get("status") or "missing",
+            error=flat(answer.get("error") or "", 200),
+            expected_answer=shown(example.get("expected_answer"), REFERENCE),
+            expected_ids=expected[:20],
+            passages=passages,
+            more_passages=more,
+            marks=[_mark(row, row["metric"] in failing) for row in scores],
+            weight=max((w for *_, w in self.marks[key]), default=0.0),
+            requests=example.get("count") or 0,
+            harm=_harm(self.marks[key]),
+            in_gate=all(row["in_gate"] is not False for row in scores),
+        )
+
+
+def _examples(night: Night) -> pa.Table:
+    try:
+        return night.examples
+    except UserError:  # the gate says what is wrong with the release; the page shows what is left
+        return pa.table({"example_id": pa.array([], pa.string())})
+
+
+def _only(table: pa.Table, wanted: pa.Array) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table.filter(pc.is_in(table["example_id"], wanted)).to_pylist()
+    return rows
+
+
+def _mark(row: dict[str, Any], failing: bool) -> Mark:
+    return Mark(row["metric"], row["status"], row["score"], row["value"], failing, shown(row["feedback"], FEEDBACK))
+
+
+def _passages(answer: dict[str, Any], expected: set[str]) -> tuple[list[Passage], int]:
+    """Retrieved ids with their texts, in rank order; ids may be missing, and so may texts."""
+    ids, texts = answer.get("retrieved_ids") or [], answer.get("contexts") or []
+    count = max(len(ids), len(texts))
+    found = []
+    for place in range(min(count, MOST_PASSAGES)):
+        name = flat(ids[place], 200) if place < len(ids) and ids[place] is not None else ""
+        text = shown(texts[place], PASSAGE) if place < len(texts) else ""
+        found.append(Passage(name, text, bool(name) and name in expected))
+    return found, count - len(found)

@@ -1,0 +1,152 @@
+"""What a tracker is told of a night: identity, conditions, figures and files. Knows no tracker."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.reporting.tracking.names import joined, part
+from ragbench_dagster.store import Workspace, digest, dumps, read_json
+from ragbench_dagster.text import safe_terminal
+
+TABLES = ("manifest.json", "summary.json", "summary.parquet", "leaderboard.json", "gate.json", "calibration.json")
+
+
+@dataclass(frozen=True)
+class Record:
+    """A night for a tracker.
+
+    `params` never change for a night; everything that can is in `tags`. A metric without a value is not in
+    `metrics`. Two records of the same content have the same `content`.
+    """
+
+    name: str
+    identity: dict[str, str]  # what finds the night's run again
+    params: dict[str, str]
+    tags: dict[str, str]
+    metrics: dict[str, float]
+    note: str
+    start_ms: int  # the night's day at 00:00 UTC: runs sort by night, whenever they were made
+    artefacts: list[Path] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)  # file name: content
+
+    @property
+    def content(self) -> str:
+        files = [[p.name, digest(p.read_bytes())] for p in self.artefacts]
+        return digest(self.params, self.tags, self.metrics, self.note, files, self.texts)
+
+
+def night_record(ws: Workspace, day: str) -> Record:
+    """The record of a finished night, from the store.
+
+    Raises:
+        UserError: the night is not finished.
+    """
+    manifest = read_json(ws.night(day) / "manifest.json")
+    summary = read_json(ws.night(day) / "summary.json")
+    if manifest is None or summary is None:
+        raise UserError(f"{ws.night(day)}: no finished night; run: ragbench run --date {day}")
+    gate = read_json(ws.night(day) / "gate.json") or {}
+    identity = {"night": day, "workspace": ws.root.name, "sample": str(ws.sample)}
+    texts = {"conditions.json": dumps(manifest) + "\n", **_templates(ws)}
+    return Record(
+        name=day + (f" sample {ws.sample}" if ws.sample else ""),
+        identity=identity,
+        params={"night": day},
+        tags=_tags(manifest, gate),
+        metrics=_metrics(summary),
+        note=_note(day, gate),
+        start_ms=int(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() * 1000),
+        artefacts=_files(ws, day),
+        texts=texts,
+    )
+
+
+def _tags(manifest: dict[str, Any], gate: dict[str, Any]) -> dict[str, str]:
+    judge = manifest.get("judge") or {}
+    tags = {
+        "gate": gate.get("verdict") or "none",
+        "release": manifest.get("release"),
+        "examples": manifest.get("examples"),
+        "code_version": manifest.get("code_version"),
+        "settings": manifest.get("settings_hash"),
+        "judge": manifest.get("judge_label"),
+        "judge_model": judge.get("model") or judge.get("provider"),
+        "judge_settings": dumps({k: v for k, v in judge.items() if v not in (None, {}, [])}),
+    }
+    tags |= {f"system.{part(name)}": version for name, version in (manifest.get("systems") or {}).items()}
+    tags |= {f"template.{part(metric)}": mark for metric, mark in (manifest.get("templates") or {}).items()}
+    return {key: str(value) for key, value in tags.items() if value is not None}
+
+
+def _metrics(summary: dict[str, Any]) -> dict[str, float]:
+    found: dict[str, float | None] = {"examples": summary.get("examples")}
+    for name, system in summary.get("systems", {}).items():
+        for metric, figures in system["metrics"].items():
+            found |= _figures((name, metric), figures["overall"])
+            for row in figures["slices"]:
+                found[joined(name, metric, row["dimension"], row["part"])] = row["value"]
+        latency = system.get("latency") or {}
+        for q in ("p50_ms", "p95_ms", "p99_ms"):
+            found[joined(name, f"latency_{q}")] = (latency.get(q) or {}).get("value")
+        for key, value in (system.get("cost") or {}).items():
+            found[joined(name, f"cost_{key}")] = value if isinstance(value, int | float) else None
+    for judge in summary.get("judges", []):
+        found[joined("judge", judge[0], "kappa")] = judge[2]
+        found[joined("judge", judge[0], "balanced_accuracy")] = judge[3]
+    return {key: float(value) for key, value in found.items() if value is not None and math.isfinite(value)}
+
+
+def _figures(at: tuple[str, str], row: dict[str, Any]) -> dict[str, float | None]:
+    """The value under the plain name, what surrounds it below it."""
+    found = {joined(*at): row["value"]}
+    for key in ("low", "high", "n", "coverage", "mean_score"):
+        found[joined(*at, key)] = row.get(key)
+    found[joined(*at, "per_request")] = (row.get("per_request") or {}).get("value")
+    corrected = row.get("corrected") or {}
+    for key, end in (("corrected", "value"), ("corrected_low", "low"), ("corrected_high", "high")):
+        found[joined(*at, key)] = corrected.get(end)
+    return found
+
+
+def _note(day: str, gate: dict[str, Any]) -> str:
+    """The gate's word as plain Markdown: reasons are indented code, so that nothing in them is markup."""
+    lines = [f"Night {day}: **{(gate.get('verdict') or 'no gate').upper()}**", ""]
+    lines += [f"    {safe_terminal(str(reason))}" for reason in gate.get("reasons") or []]
+    return "\n".join(lines)
+
+
+def _files(ws: Workspace, day: str) -> list[Path]:
+    """Tables and the report, as `tracking.artifacts` says. The report holds scrubbed questions and answers."""
+    wanted = ws.settings.tracking.artifacts
+    if wanted == "none":
+        return []
+    paths = [ws.night(day) / name for name in TABLES]
+    if wanted == "all":
+        from ragbench_dagster.reporting.report import write_report
+
+        paths.append(write_report(ws, day))
+    return [p for p in paths if p.exists()]
+
+
+def _templates(ws: Workspace) -> dict[str, str]:
+    """The judge's prompts as files: a tag holds the hash only, and a parameter would be cut at 6,000 characters."""
+    from ragbench_dagster.evaluation.judge import build_evaluator
+
+    found = {}
+    for metric in ws.settings.judged_metrics:
+        judge = ws.settings.judge.for_metric(metric)
+        if judge.provider == "embedded":
+            continue
+        try:
+            prompts = build_evaluator(metric, judge, ws).get_prompts()
+        except UserError:  # no key in this run: the hash in the tags stands alone
+            continue
+        text = "\n\n".join(f"# {key}\n{prompt.get_template()}" for key, prompt in sorted(prompts.items()))
+        if text:
+            found[f"template_{part(metric)}.txt"] = text + "\n"
+    return found
