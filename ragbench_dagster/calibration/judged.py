@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from typing import Any
 
 from ragbench_dagster.records import Item, Verdict
 from ragbench_dagster.settings import Judge
-from ragbench_dagster.store import Workspace, digest
+from ragbench_dagster.store import Workspace
 
 Progress = Callable[[str, int, int], None] | None
 
@@ -33,37 +33,36 @@ def week_of(day: str) -> str:
 
 def key_missing(judge: Judge) -> bool:
     """True where the judge needs a key and its variable is not set, as in a fork's pull request."""
-    return judge.provider != "embedded" and not os.environ.get(judge.api_key_env)
+    return judge.provider != "embedded" and bool(judge.api_key_env) and not os.environ.get(judge.api_key_env)
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
     """What must be equal for two figures of a metric to be comparable."""
 
-    judge: str  # provider and model (with revision)
+    judge: str  # provider, model and revision
     evaluator: str
     version: str
     template_hash: str
+    hash: str  # of all of these and of the settings that can change an answer: the ledger's own
 
     def as_dict(self) -> dict[str, str]:
-        return {
-            "judge": self.judge,
-            "evaluator": self.evaluator,
-            "version": self.version,
-            "template_hash": self.template_hash,
-            "hash": digest(self.judge, self.evaluator, self.version, self.template_hash, size=8),
-        }
+        return asdict(self)
 
 
 def identify(ws: Workspace, metric: str) -> Identity:
     """The judge, evaluator and template that grade `metric` under these settings."""
-    from ragbench_dagster.evaluation.judge import build_evaluator
+    from ragbench_dagster.evaluation.identity import judge_name, prefix
+    from ragbench_dagster.evaluation.session import evaluators_for
 
     judge = ws.settings.judge.for_metric(metric)
-    evaluator = build_evaluator(metric, judge, ws)
-    parts = [judge.provider, judge.model, judge.revision and f"revision {judge.revision}"]
+    evaluator = evaluators_for([metric], ws.settings.judge, ws)[metric]
     return Identity(
-        " ".join(p for p in parts if p), str(evaluator.name), str(evaluator.version), str(evaluator.template_hash or "")
+        judge_name(judge),
+        str(evaluator.name),
+        str(evaluator.version),
+        str(evaluator.template_hash or ""),
+        prefix(evaluator, judge),
     )
 
 

@@ -2,7 +2,7 @@
 
 Written to `calibration.json` of the night:
 
-    {day, rows, calls, cost_usd, reference: {who, when, why} | null,
+    {day, rows, reference: {who, when, why} | null,
      metrics: {METRIC: {
         identity: {judge, evaluator, version, template_hash, hash}, pinned, key_missing,
         n, table, accuracy, balanced_accuracy, sensitivity, specificity, kappa, reason, roc_auc, spearman, ci,
@@ -41,7 +41,10 @@ __all__ = ["accept_reference", "agreement_rows", "calibrate", "calibrate_now", "
 
 
 def calibrate(ws: Workspace, day: str, progress: Progress = None) -> dict[str, Any]:
-    """Judge the sentinel, weekly all labelled rows, and the probes; write and return `calibration.json`.
+    """Judge the sentinel, weekly all labelled rows, and the probes; write `calibration.json`.
+
+    Returns:
+        What was written, and `calls` and `cost_usd` of this run.
 
     Raises:
         UserError: broken calibration files; a judge that cannot be asked (wrong key, wrong URL).
@@ -51,18 +54,18 @@ def calibrate(ws: Workspace, day: str, progress: Progress = None) -> dict[str, A
     metrics = ws.settings.judged_metrics
     watched = sum(1 for metric in metrics if sentinel.labelled(rows, metric))
     found = {metric: _metric(ws, day, metric, rows, watched, progress) for metric in metrics}
+    # a run again makes no call, so what was called is returned and not stored (same input, same bytes)
+    spent = {name: sum(m.pop(name) for m in found.values()) for name in ("calls", "cost_usd")}
     result = {
         "day": day,
         "rows": len(rows),
-        "calls": sum(m.pop("calls") for m in found.values()),
-        "cost_usd": sum(m.pop("cost_usd") for m in found.values()),
         "reference": {k: reference.get(k) for k in ("who", "when", "why")} if reference else None,
         "metrics": found,
     }
     write_json(ws.night(day) / "calibration.json", result)
     stored = read_json(ws.night(day) / "calibration.json")
     assert isinstance(stored, dict)
-    return stored
+    return {**stored, **spent}
 
 
 def _metric(
@@ -70,12 +73,8 @@ def _metric(
 ) -> dict[str, Any]:
     judge = ws.settings.judge.for_metric(metric)
     own = sentinel.labelled(rows, metric)
-    result: dict[str, Any] = {"pinned": judge.pinned, "key_missing": judged.key_missing(judge)}
     identity = judged.identify(ws, metric)
-    result["identity"] = identity.as_dict()
-    if result["key_missing"]:
-        empty = describe(Table())
-        return {**result, **empty, "usable": False, "closed": closed_by(ws, result), "calls": 0, "cost_usd": 0.0}
+    result: dict[str, Any] = {"pinned": judge.pinned, "identity": identity.as_dict()}
     fresh_rows = sentinel.sentinel_rows(rows, metric, ws.settings.calibration.sentinel)
     fresh_keys = {row.key for row in fresh_rows}
     other_rows = [row for row in own if row.key not in fresh_keys]
@@ -101,12 +100,20 @@ def _metric(
     tried = judged.judge_round(ws, metric, [p.item for p in shipped], f"week {week}", progress)
     result["probes"] = probes.probe_result(shipped, tried, threshold) if shipped else None
     result["human"] = human_agreement(own, metric)
+    everything = [*verdicts, *tried]
+    # what the ledger holds needs no key: a night can be made again without one
+    unanswered = not own or any(v.status == "error" for v in fresh)
+    result["key_missing"] = judged.key_missing(judge) and unanswered
     result["closed"] = closed_by(ws, result)
     result["usable"] = not result["closed"]
-    everything = [*verdicts, *tried]
-    result["calls"] = sum(v.attempts for v in everything if not v.details.get("from_ledger"))
-    result["cost_usd"] = sum(v.cost_usd for v in everything if not v.details.get("from_ledger"))
+    result["calls"] = sum(v.attempts or int(v.status == "scored") for v in everything if _new(v))
+    result["cost_usd"] = sum(v.cost_usd for v in everything if _new(v))
     return result
+
+
+def _new(verdict: Verdict) -> bool:
+    """True for a verdict that was made in this run."""
+    return not verdict.details.get("from_ledger")
 
 
 def _threshold(

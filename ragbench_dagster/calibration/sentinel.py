@@ -11,14 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ragbench_dagster.calibration.judged import (
-    Identity,
-    Progress,
-    identify,
-    judge_round,
-    passing_of,
-    summary_of,
-)
+from ragbench_dagster.calibration import judged
+from ragbench_dagster.calibration.judged import Identity, Progress, passing_of, summary_of
 from ragbench_dagster.calibration.rows import CalibrationRow, read_calibration
 from ragbench_dagster.calibration.stats.drift import alarm_count, tail
 from ragbench_dagster.calibration.stats.paired import mcnemar
@@ -78,7 +72,7 @@ def accept_reference(
         if not sentinel:
             continue
         rounds = [
-            judge_round(ws, metric, [row.item for row in sentinel], f"accept {when} {i + 1}", progress)
+            judged.judge_round(ws, metric, [row.item for row in sentinel], f"accept {when} {i + 1}", progress)
             for i in range(REPEATS)
         ]
         metrics[metric] = _majority(ws, metric, sentinel, rounds)
@@ -106,7 +100,7 @@ def _majority(
     if not reference:
         raise UserError(f"calibrate --accept: the judge gave no verdict for {metric}; see `ragbench doctor`")
     return {
-        "identity": identify(ws, metric).as_dict(),
+        "identity": judged.identify(ws, metric).as_dict(),
         "verdicts": reference,
         "noise": noise,
         "judgements": judgements,

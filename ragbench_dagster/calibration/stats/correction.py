@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ragbench_dagster.calibration.stats.intervals import Floats, Interval, wilson
+from ragbench_dagster.calibration.stats.intervals import Z95, Floats, Interval, wilson
 from ragbench_dagster.calibration.stats.tables import DRAWS, SEED, Table
 from ragbench_dagster.calibration.stats.weighted import effective_n, kish
 
@@ -164,7 +164,7 @@ def humans_only(sample: LabelledSample, reason: str) -> Corrected:
     return Corrected("humans_only", share, wilson(share * n, n), f"people's labels alone: {reason}", draws)
 
 
-def lang_reiczigel(passing: float, n: float, t: Table, z: float = 1.959963984540054) -> Interval:
+def lang_reiczigel(passing: float, n: float, t: Table, z: float = Z95) -> Interval:
     """Closed-form check of method (b): Lang and Reiczigel (2014, Prev. Vet. Med. 113:13)."""
     m1, m0 = t.positives, t.negatives
     size = n + z * z
@@ -187,24 +187,25 @@ class Powered:
     weight: float  # lambda
 
 
-def ppi_plus(sample_human: Floats, sample_judge: Floats, others_judge: Floats, z: float = 1.959963984540054) -> Powered:
-    """Prediction-powered mean with power tuning (lambda), equal weights, Wald interval.
+def ppi_plus(
+    sample_human: Floats, sample_judge: Floats, others_judge: Floats, weight: float | None = None, z: float = Z95
+) -> Powered:
+    """Prediction-powered mean with power tuning, equal weights, Wald interval (arXiv 2311.01453, section 6).
 
     Args:
         sample_human: labels of the labelled rows.
         sample_judge: the judge's verdicts on them.
         others_judge: the judge's verdicts on the other rows.
+        weight: lambda; None for the best one, cut to [0, 1].
     """
     m, n = len(sample_human), len(others_judge)
-    spread = float(np.var(np.concatenate([sample_judge, others_judge]), ddof=0))
-    together = float(np.mean((sample_human - sample_human.mean()) * (sample_judge - sample_judge.mean())))
-    lam = together / ((1 + m / n) * spread) if spread > 0 and n else 0.0
-    value = (
-        lam * float(others_judge.mean()) + float((sample_human - lam * sample_judge).mean())
-        if n
-        else float(sample_human.mean())
-    )
-    variance = float(np.var(sample_human - lam * sample_judge)) / m
-    variance += lam * lam * float(np.var(others_judge)) / n if n else 0.0
+    lam = weight
+    if lam is None:
+        spread = float(np.var(np.concatenate([sample_judge, others_judge]), ddof=1)) if m + n > 1 else 0.0
+        together = float(np.mean((sample_human - sample_human.mean()) * (sample_judge - sample_judge.mean())))
+        lam = float(np.clip(together / ((1 + m / n) * spread), 0, 1)) if spread > 0 and n else 0.0
+    rest = sample_human - lam * sample_judge
+    value = float(rest.mean()) + (lam * float(others_judge.mean()) if n else 0.0)
+    variance = float(np.var(rest)) / m + (lam * lam * float(np.var(others_judge)) / n if n else 0.0)
     half = z * float(np.sqrt(variance))
     return Powered(value, (value - half, value + half), lam)
