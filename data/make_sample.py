@@ -123,7 +123,8 @@ class Sample:
         if roll < 0.52:
             return text
         if roll < 0.62:
-            return pick([text.lower(), text[:1].upper() + text[1:], text.upper() if len(text) < 40 else text.lower()])
+            loud = text if SLOT.search(text) or len(text) > 40 else text.upper()
+            return pick([text.lower(), text[:1].upper() + text[1:], loud])
         if roll < 0.72:
             bare = text.rstrip("?! ")
             ends = ("", "?", "??", " ?", "...")
