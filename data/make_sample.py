@@ -77,8 +77,9 @@ class Sample:
         self.conversations = rows(parts / "conversations.jsonl")
         order = list(range(len(self.questions)))
         self.rng.shuffle(order)
-        rare = [0.35 if not row["docs"] else 1.0 for row in self.questions]
-        self.popularity = [rare[i] / (order[i] + 12) ** 0.7 for i in range(len(order))]
+        self.popularity = [1 / (place + 50) ** 0.6 for place in order]
+        for i, row in enumerate(self.questions):
+            self.popularity[i] *= 5.0 if row["q"] in self.talk["often"] else 1.0 if row["docs"] else 0.35
         self.count = 0
 
     def person(self) -> str:
