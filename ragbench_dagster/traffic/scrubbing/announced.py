@@ -6,7 +6,17 @@ import re
 from collections.abc import Iterator
 
 from ragbench_dagster.traffic.scrubbing.facts import Facts
-from ragbench_dagster.traffic.scrubbing.lexicon import FIRST, KNOWN, LAST, NAME, ORDINARY, PRODUCT, STOP, Lexicon
+from ragbench_dagster.traffic.scrubbing.lexicon import (
+    FIRST,
+    FOREIGN,
+    KNOWN,
+    LAST,
+    NAME,
+    ORDINARY,
+    PRODUCT,
+    STOP,
+    Lexicon,
+)
 from ragbench_dagster.traffic.scrubbing.spans import Span
 
 WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -109,6 +119,11 @@ def take(text: str, at: int, lex: Lexicon, strong: bool, alone: bool = False) ->
     return last
 
 
+def _begins_with_given(text: str, at: int, lex: Lexicon) -> bool:
+    word = WORD.match(text, at)
+    return word is not None and bool(lex.flags(word[0]) & FIRST)
+
+
 def _is_given(word: str, first: str, lex: Lexicon) -> bool:
     bits = lex.flags(word)
     return bool(bits & FIRST and not bits & (ORDINARY | STOP)) or bool(
@@ -153,6 +168,8 @@ def _prefix(words: list[tuple[int, int, str]], lex: Lexicon, strong: bool, alone
                         break
                 elif not listed and not _plausible(words, lex, alone):
                     break
+                elif bits & FOREIGN and not bits & FIRST and not first_titled:  # "im monat" is German
+                    break
                 evidence = True
             elif not (listed or unknown or first_titled):
                 break
@@ -195,6 +212,8 @@ def announced(facts: Facts, lex: Lexicon) -> Iterator[Span]:
     text = facts.text
     for pattern, strong in ((_STRONG, True), (_WEAK, False)):
         for match in pattern.finditer(text):
+            if match[0].strip().lower() == "im" and not _begins_with_given(text, match.end(), lex):
+                continue  # "im" is German for "in the"
             end = take(text, match.end(), lex, strong, alone=not strong and _KIN.match(match[0]) is not None)
             if end:
                 yield Span(match.end(), end, "PERSON", 0.9)

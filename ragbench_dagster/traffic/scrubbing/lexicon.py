@@ -76,7 +76,9 @@ class Lexicon:
         if ("-" in key or "'" in key) and not bits & NAME:
             parts = [p for p in re.split(r"[-']", key) if p]
             each = [self._single(p) for p in parts if len(p) > 1]
-            if each and any(b & NAME and not b & ORDINARY for b in each):
+            if each and (
+                (each[0] & FIRST and not each[0] & ORDINARY) or all(b & NAME and not b & ORDINARY for b in each)
+            ):
                 bits |= NAME
             if each and all(b & ORDINARY for b in each):
                 bits |= ORDINARY | KNOWN

@@ -35,6 +35,7 @@ _CREDIT = re.compile(
 _FORM = re.compile(
     r"(?:[^s]sson|ss?en|[ds]ottir|nen|berg|str[oö]m|qvist|lund|ov|ova|ev|eva|ovi[cć]|evi[cć]|i[cć]|sk[iy]|ska|enko|chuk|shvili|dze|yan|mann|stein|oglu)(?:'s)?\Z"
 )
+_NAME_CASE = re.compile(r"(?:Mc|Mac|De|Di|Da|La|Le|Van|O'|D')?[^\W\d_][^\WA-ZÀ-ÖØ-Þ\d_]+(?:[-'][^\W\d_]+)*")
 _PLACES = ("GPE", "LOC", "FAC")
 
 
@@ -43,16 +44,44 @@ def _titled(word: str) -> bool:
 
 
 def telling(word: str, bits: int) -> bool:
-    """A word that can make an NER span a person: a listed name, or a rare capitalised word."""
-    if bits & (ORDINARY | PRODUCT | STOP):
+    """A word that can make an NER span a person: a listed name, or a rare capitalised word.
+
+    In small letters only a given name tells; abbreviations, CamelCase and words of other languages do not.
+    """
+    if bits & (ORDINARY | PRODUCT | STOP) or (bits & FOREIGN and not bits & FIRST):
         return False
-    return bool(bits & NAME) or (word[0].isupper() and len(word) > 2 and not bits & KNOWN)
+    if not word[0].isupper():
+        return bool(bits & FIRST) and len(word) > 2
+    if bits & NAME:
+        return True
+    return len(word) > 2 and not bits & KNOWN and _NAME_CASE.fullmatch(word) is not None
 
 
 def wants_ner(facts: Facts, lex: Lexicon) -> bool:
-    """Only a telling word can make a span a person: without one the model has nothing to decide."""
+    """A word for which the model's answer can matter: one that it may call a person, or a place."""
+    return any(
+        (bits & NAME and not bits & ORDINARY) or (word[0].isupper() and not bits & KNOWN)
+        for word, bits in _classified(facts.text, lex)
+    )
+
+
+def might_people(facts: Facts, lex: Lexicon) -> bool:
+    """Every name has a listed word that is no ordinary one, or a capitalised one that is listed or unknown."""
+    return any(
+        (bits & NAME and (word[0].isupper() or not bits & ORDINARY)) or (word[0].isupper() and not bits & KNOWN)
+        for word, bits in _classified(facts.text, lex)
+    )
+
+
+def _classified(text: str, lex: Lexicon) -> Iterator[tuple[str, int]]:
     flags = lex.flags
-    return any(telling(word, flags(word)) for word in WORD.findall(facts.text))
+    return ((word, flags(word)) for word in WORD.findall(text))
+
+
+def _is_foreign(words: Words) -> bool:
+    """A third of the words are another language's: an English model and English rules say little here."""
+    foreign = sum(1 for w in words if w[3] & FOREIGN and not w[3] & KNOWN and not (w[3] & NAME and w[2][0].isupper()))
+    return foreign > 0 and foreign * 4 >= len(words)
 
 
 def people(facts: Facts, lex: Lexicon) -> list[Span]:
@@ -60,8 +89,9 @@ def people(facts: Facts, lex: Lexicon) -> list[Span]:
     text = facts.text
     words = [(m.start(), m.end(), m[0], lex.flags(m[0])) for m in WORD.finditer(text)]
     found = [*_pairs(text, words, facts), *_listed(text, words), *_singles(text, words, facts)]
+    foreign = _is_foreign(words)
     for start, end in facts.entities.get("PERSON", ()):
-        found.extend(_gated(text, start, end, lex))
+        found.extend(_gated(text, start, end, lex, foreign))
     found.extend(implied(text, words, found))
     return found
 
@@ -79,7 +109,7 @@ def _pairs(text: str, words: Words, facts: Facts) -> Iterator[Span]:
     while at < len(words) - 1:
         start, _, word, bits = words[at]
         step = 1
-        given = bits & FIRST or (_titled(word) and bits & LAST and not bits & (ORDINARY | PLACE))
+        given = bits & FIRST or (_titled(word) and len(word) > 2 and not bits & (ORDINARY | PLACE | KNOWN | FOREIGN))
         if given and not bits & (STOP | PRODUCT) and len(word) > 1:
             last = _surname(text, words, at)
             if last is not None and not _FIRM.match(text, words[last][1]):
@@ -108,9 +138,12 @@ def _surname(text: str, words: Words, at: int) -> int | None:
             return None
         ordinary, given_ordinary = bool(bits & ORDINARY), bool(given_bits & ORDINARY)
         if titled:
-            if not _titled(word):
+            if not _titled(word) or _FIRM.match(word):
                 return None
             sure = bits & LAST and not (ordinary or bits & PLACE) or (not bits & KNOWN and not given_ordinary)
+            if not given_bits & FIRST:
+                family = bits & LAST or (given_bits & NAME and _FORM.search(word))
+                return place if sure and family and not ordinary else None
             known_given = not given_ordinary and not given_bits & PLACE
             return place if sure or known_given else None
         both = not ordinary and not given_ordinary and not (bits | given_bits) & PLACE
@@ -160,6 +193,7 @@ def _run(text: str, words: Words, at: int) -> list[int]:
 
 
 def _singles(text: str, words: Words, facts: Facts) -> Iterator[Span]:
+    foreign = _is_foreign(words)
     for start, end, word, bits in words:
         if not _titled(word) or bits & (ORDINARY | PRODUCT | STOP) or len(word) < 3:
             continue
@@ -168,6 +202,8 @@ def _singles(text: str, words: Words, facts: Facts) -> Iterator[Span]:
         if not bits & NAME:
             if not bits & KNOWN and _shows(text, start, end, word, bits) and not _covered(facts, start, end, _PLACES):
                 yield Span(start, _stem((start, end, word, bits)), "PERSON", 0.4)
+            continue
+        if foreign and bits & FOREIGN and not bits & FIRST:
             continue
         if bits & PLACE and re.search(r"\b[A-Z]\w+\s\Z", text[max(0, start - 12) : start]):
             continue  # South Africa, New York
@@ -240,7 +276,7 @@ def _coupled(text: str, words: Words, at: int, spans: list[tuple[int, int]]) -> 
     return False
 
 
-def _gated(text: str, start: int, end: int, lex: Lexicon) -> Iterator[Span]:
+def _gated(text: str, start: int, end: int, lex: Lexicon, foreign: bool) -> Iterator[Span]:
     """The model's span without what is no part of a name, where it holds a telling word."""
     if _FIRM.match(text, end):
         return
@@ -259,6 +295,8 @@ def _gated(text: str, start: int, end: int, lex: Lexicon) -> Iterator[Span]:
     ):
         words.pop()
     if not words or not any(telling(m[0], lex.flags(m[0])) for m in words):
+        return
+    if foreign and not any(lex.flags(m[0]) & FIRST and not lex.flags(m[0]) & ORDINARY for m in words):
         return
     if all(lex.flags(m[0]) & (PLACE | ORDINARY) for m in words) and (
         not any(lex.flags(m[0]) & FIRST for m in words)

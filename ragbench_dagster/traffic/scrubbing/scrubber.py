@@ -65,7 +65,7 @@ class Scrubber:
         if (lex := self._lexicon) is not None:
             table.append((("ADDRESS",), streets.might_street, lambda f: streets.streets(f, lex)))
             table.append((("PERSON",), announced.might_announce, lambda f: announced.announced(f, lex)))
-            table.append((("PERSON",), lambda f: people.wants_ner(f, lex), lambda f: people.people(f, lex)))
+            table.append((("PERSON",), lambda f: people.might_people(f, lex), lambda f: people.people(f, lex)))
         special = self.chosen.entities & (
             national.entities_of(countries)
             | {"CRYPTO", "MEDICAL_LICENSE", "US_PASSPORT", "US_DRIVER_LICENSE", "US_BANK_NUMBER"}
