@@ -7,16 +7,16 @@ both exist are never joined through a misspelling that is near to both, and labe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from importlib.metadata import version
+from pathlib import Path
 
 from ragbench_dagster.dataset.edits import Candidate, one_edit_pairs
-from ragbench_dagster.dataset.labels import Label
-from ragbench_dagster.dataset.normal import both_forms, example_id, form_of
-from ragbench_dagster.dataset.phrases import is_placeholder, read_words
+from ragbench_dagster.dataset.phrases import is_placeholder, lists_hash, read_words
 from ragbench_dagster.dataset.words import is_mendable
 from ragbench_dagster.settings import Dedupe
+from ragbench_dagster.store import digest
 
 # A word that stands in this many forms, and in this share of its neighbour's, is a word and not an error.
 FREQUENT_FORMS = 4
@@ -28,6 +28,18 @@ SHORT = 5
 _EMPTY_WORDS = read_words("function_words.txt")
 
 
+_METHOD = "1"  # raise it when a rule of the steps changes: releases are then cut anew
+_LISTS = (
+    "codes.txt", "places.txt", "negations.txt", "negation_twins.txt", "grammar_words.txt", "function_words.txt",
+    "opposites.txt",
+)  # fmt: skip
+
+
+def method_version() -> str:
+    """What clusters are made by: the rules, the lists and the dictionary's version."""
+    return digest(_METHOD, lists_hash(*_LISTS), version("pyspellchecker"), size=8)
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """One normalised form of the window, with all its requests."""
@@ -36,6 +48,7 @@ class Form:
     weight: float = 1.0
     loose: tuple[str, ...] = ()  # the same with politeness, where that differs
     label: str | None = None  # hash of its label; forms with different labels never merge
+    text: str = ""  # the heaviest spelling, for the embedding step; default: the form
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +67,11 @@ class Clusters:
         return dict(sorted(groups.items()))
 
 
-def cluster(forms: Sequence[Form], dedupe: Dedupe) -> Clusters:
+def cluster(forms: Sequence[Form], dedupe: Dedupe, cache: Path | None = None) -> Clusters:
     """Group distinct `forms`; the result does not depend on their order.
+
+    Args:
+        cache: file that keeps embeddings from one refresh to the next.
 
     Raises:
         UserError: `dedupe.semantic` is on and the `semantic` extra is not installed.
@@ -65,16 +81,25 @@ def cluster(forms: Sequence[Form], dedupe: Dedupe) -> Clusters:
     if dedupe.one_edit:
         state.join(_best_targets(forms, ranks), "one_edit")
     if dedupe.semantic:
-        from ragbench_dagster.dataset.semantic import semantic_pairs
-
-        heads = [i for i, head in enumerate(state.root) if head == i and "\n" not in forms[i].form]
-        pairs = semantic_pairs([forms[i].form for i in heads], dedupe.semantic_threshold)
-        moves: dict[int, list[int]] = {}
-        for one, other in pairs:
-            high, low = sorted((heads[one], heads[other]), key=ranks.__getitem__)
-            moves.setdefault(low, []).append(high)
-        state.join({low: sorted(highs, key=ranks.__getitem__) for low, highs in moves.items()}, "semantic")
+        state.join(
+            _near_in_meaning(forms, ranks, state.root, dedupe.semantic_threshold, cache), "semantic", direct=True
+        )
     return Clusters(state.root, dict(sorted(state.steps.items())), sorted(state.kept_apart))
+
+
+def _near_in_meaning(
+    forms: Sequence[Form], ranks: list[int], root: list[int], threshold: float, cache: Path | None
+) -> dict[int, list[int]]:
+    """For each head, the better-ranked heads that mean the same; a follow-up means nothing alone and has none."""
+    from ragbench_dagster.dataset.semantic import semantic_pairs
+
+    heads = [i for i, head in enumerate(root) if head == i and "\n" not in forms[i].form]
+    targets: dict[int, list[int]] = {}
+    texts = [forms[i].text or forms[i].form for i in heads]
+    for one, other in semantic_pairs(texts, [forms[i].form for i in heads], threshold, cache):
+        high, low = sorted((heads[one], heads[other]), key=ranks.__getitem__)
+        targets.setdefault(low, []).append(high)
+    return {low: sorted(highs, key=ranks.__getitem__) for low, highs in targets.items()}
 
 
 def _ranks(forms: Sequence[Form]) -> list[int]:
@@ -100,14 +125,18 @@ class _Grouping:
         self.steps: dict[str, int] = {}
         self.kept_apart: list[tuple[int, int]] = []
 
-    def join(self, targets: Mapping[int, Sequence[int]], step: str) -> None:
-        """Let each form join the first of its `targets` that its label allows; best-ranked forms first."""
+    def join(self, targets: Mapping[int, Sequence[int]], step: str, direct: bool = False) -> None:
+        """Let each form join the first of its `targets` that its label allows; best-ranked forms first.
+
+        Args:
+            direct: only a target that heads its cluster counts, so that likeness is never passed on through others.
+        """
         joined = 0
         moved: dict[int, int] = {}
         for index in sorted(targets, key=self.ranks.__getitem__):
             for target in targets[index]:
                 head = self._head(target, moved)
-                if head == index:
+                if head == index or (direct and head != target):
                     continue
                 mine, theirs = self.label[index], self.label[head]
                 if mine and theirs and mine != theirs:
@@ -171,83 +200,3 @@ def is_question(form: str) -> bool:
     if not any(map(is_placeholder, last)):
         return True
     return any(not is_placeholder(word) and word not in _EMPTY_WORDS for word in last)
-
-
-def stage_dedupe(rows: Iterable[Mapping[str, Any]], dedupe: Dedupe) -> Iterator[dict[str, Any]]:
-    """Rows `{id, query}` with `cluster` and `canonical` added, in input order; other keys stay.
-
-    `history`, `weight` and a label (`expected_doc_ids`, `expected_answer`) are used where a row has them. A row that
-    is no question because only placeholders remained also gets `question: false`.
-    """
-    listed = [dict(row) for row in rows]
-    keys, loose = _row_keys(listed)
-    distinct = sorted(set(keys), key=lambda key: (key[0], key[1] or ""))
-    index = {key: i for i, key in enumerate(distinct)}
-    weights = [0.0] * len(distinct)
-    of_row = [index[key] for key in keys]
-    for row, at in zip(listed, of_row, strict=True):
-        weights[at] += float(row.get("weight") or 1.0)
-    forms = [
-        Form(form, weight, tuple(sorted(loose.get(form, ()))), label)
-        for (form, label), weight in zip(distinct, weights, strict=True)
-    ]
-    clusters = cluster(forms, dedupe)
-    canonical = _canonical_rows(listed, of_row, forms, clusters)
-    names = {
-        head: example_id(forms[head].form if forms[head].label is None else f"{forms[head].form} {forms[head].label}")
-        for head in set(clusters.root)
-    }
-    asked = [is_question(form.form) for form in forms]
-    for number, (row, at) in enumerate(zip(listed, of_row, strict=True)):
-        row["cluster"] = names[clusters.root[at]]
-        row["canonical"] = number in canonical
-        if not asked[at]:
-            row["question"] = False
-        yield row
-
-
-def _row_keys(rows: list[dict[str, Any]]) -> tuple[list[tuple[str, str | None]], dict[str, set[str]]]:
-    """(form, label) of each row, and each form's spellings with politeness. One label also takes the rows without."""
-    by_text: dict[str, str] = {}
-    loose: dict[str, set[str]] = {}
-    forms: list[str] = []
-    for row in rows:
-        text = str(row.get("query") or "")
-        if row.get("history"):
-            forms.append(form_of(text, row["history"]))
-            continue
-        form = by_text.get(text)
-        if form is None:
-            form, other = both_forms(text)
-            by_text[text] = form
-            if other != form:
-                loose.setdefault(form, set()).add(other)
-        forms.append(form)
-    labels = [_row_label(row) for row in rows]
-    of_form: dict[str, set[str]] = {}
-    for form, label in zip(forms, labels, strict=True):
-        if label:
-            of_form.setdefault(form, set()).add(label)
-    only = {form: next(iter(said)) for form, said in of_form.items() if len(said) == 1}
-    return [(form, label or only.get(form)) for form, label in zip(forms, labels, strict=True)], loose
-
-
-def _row_label(row: Mapping[str, Any]) -> str | None:
-    ids, answer = row.get("expected_doc_ids"), row.get("expected_answer")
-    if not ids and not answer:
-        return None
-    return Label("", tuple(map(str, ids or ())) or None, expected_answer=answer).value
-
-
-def _canonical_rows(rows: list[dict[str, Any]], of_row: list[int], forms: list[Form], clusters: Clusters) -> set[int]:
-    """One row number per cluster: of its labelled, else heaviest form, the text seen most, then the first."""
-    chosen = {
-        min(members, key=lambda i: (forms[i].label is None, -forms[i].weight, forms[i].form))
-        for members in clusters.members().values()
-    }
-    seen: dict[int, dict[str, list[float]]] = {}
-    for number, (row, at) in enumerate(zip(rows, of_row, strict=True)):
-        if at in chosen:
-            text = seen.setdefault(at, {}).setdefault(str(row.get("query") or ""), [0.0, number])
-            text[0] += float(row.get("weight") or 1.0)
-    return {int(min(texts.values(), key=lambda t: (-t[0], t[1]))[1]) for texts in seen.values()}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragbench_dagster.dataset.cluster import Clusters, Form, cluster, is_question
+from ragbench_dagster.dataset.cluster import Clusters, Form, cluster, is_question, method_version
 from ragbench_dagster.dataset.files import read_bytes
 from ragbench_dagster.dataset.frozen import (
     Release,
@@ -22,7 +22,7 @@ from ragbench_dagster.dataset.frozen import (
     write_release,
 )
 from ragbench_dagster.dataset.labels import Label, LabelBook, label_book, read_labels
-from ragbench_dagster.dataset.normal import example_id
+from ragbench_dagster.dataset.normal import example_id, form_version
 from ragbench_dagster.dataset.window import (
     Progress,
     Tally,
@@ -34,6 +34,7 @@ from ragbench_dagster.dataset.window import (
 )
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.records import EXAMPLES, FORMS
+from ragbench_dagster.settings import Dedupe
 from ragbench_dagster.store import Workspace, digest, rows_table, write_json
 
 
@@ -125,7 +126,9 @@ def build(ws: Workspace, window: Window, book: LabelBook) -> tuple[pa.Table, pa.
         for text in texts
         if text not in placeholder_only
     ]
-    clusters = cluster([_as_form(node) for node in nodes], ws.settings.dataset.dedupe)
+    clusters = cluster(
+        [_as_form(node) for node in nodes], ws.settings.dataset.dedupe, ws.store / "cache" / "embeddings.parquet"
+    )
     apart = {index for pair in clusters.kept_apart for index in pair}
     rows: list[dict[str, Any]] = []
     forms: list[dict[str, Any]] = []
@@ -163,7 +166,7 @@ def _as_form(node: _Node) -> Form:
     )  # fmt: skip
     if node.tally is None:
         return Form(node.form, 0.0, (), label)
-    return Form(node.form, node.tally.weight, tuple(sorted(node.tally.loose)), label)
+    return Form(node.form, node.tally.weight, tuple(sorted(node.tally.loose)), label, node.tally.text()[0])
 
 
 def _label_rows(nodes: Iterable[_Node], book: LabelBook) -> list[int]:
@@ -237,7 +240,7 @@ def _manifest(
             "missing": window.missing,
         },
         "refresh": settings.refresh,
-        "dedupe": settings.dedupe.model_dump(),
+        "dedupe": _method(settings.dedupe),
         "requests": window.facts["requests"],
         "follow_ups": window.facts["follow_ups"],
         "follow_ups_without_history": window.facts["follow_ups_without_history"],
@@ -258,3 +261,13 @@ def _manifest(
             for name, entry in sorted(categories.items())
         },
     }
+
+
+def _method(dedupe: Dedupe) -> dict[str, Any]:
+    """How the release was deduplicated, with the model's pin and threshold where one was used."""
+    method = {"one_edit": dedupe.one_edit, "semantic": dedupe.semantic, "version": [form_version(), method_version()]}
+    if dedupe.semantic:
+        from ragbench_dagster.dataset.semantic import MODEL, MODEL_SHA256
+
+        method |= {"threshold": dedupe.semantic_threshold, "model": MODEL, "model_sha256": MODEL_SHA256}
+    return method

@@ -19,7 +19,7 @@ def diff_releases(a: Release, b: Release) -> dict[str, Any]:
         `added`, `removed`: rows {example_id, query, category, weight}; `relabelled`: {example_id, query, fields};
         `reweighted`: {example_id, query, before, after} where the share of the traffic changed by half or more;
         `moved`: {example_id, query, before, after} where the category changed; `categories`: the shift
-        {category: {before, after, change}} in shares of the traffic; all sorted by example_id.
+        {category: {a, b, change}} in shares of the traffic; all sorted by example_id.
     """
     before = {row["example_id"]: row for row in a.examples.to_pylist()}
     after = {row["example_id"]: row for row in b.examples.to_pylist()}
@@ -79,8 +79,8 @@ def _shift(before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]]) 
     one, other = mix(before), mix(after)
     return {
         name: {
-            "before": one.get(name, 0.0),
-            "after": other.get(name, 0.0),
+            "a": one.get(name, 0.0),
+            "b": other.get(name, 0.0),
             "change": other.get(name, 0.0) - one.get(name, 0.0),
         }
         for name in sorted(one.keys() | other.keys())

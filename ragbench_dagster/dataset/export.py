@@ -13,20 +13,20 @@ from ragbench_dagster.dataset.frozen import Release
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import dumps, write_table, write_text
 
-FORMATS = ("jsonl", "parquet", "csv", "huggingface", "ragas", "llama-index")
+FORMATS = ("jsonl", "parquet", "csv", "hf", "ragas", "llama_index")
 # A cell that starts so is run as a formula by a spreadsheet (OWASP, CSV injection).
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def export_release(release: Release, to: Path, format: str = "jsonl") -> Path:
-    """Write a release for another tool and return the file (or, for `huggingface`, the folder).
+    """Write a release for another tool and return the file (or, for `hf`, the folder).
 
     `to` is a folder (the file's name is then the release's id) or a file name with a suffix.
 
     Args:
         format: `jsonl` {query, expected_doc_ids, expected_answer, category}; `parquet` and `csv` with all columns;
-            `huggingface` a folder that `datasets.load_dataset` reads; `ragas` single-turn samples {user_input,
-            reference, reference_context_ids}; `llama-index` the `examples` of a LabelledRagDataset.
+            `hf` a folder that `datasets.load_dataset` reads; `ragas` single-turn samples {user_input,
+            reference, reference_context_ids}; `llama_index` the `examples` of a LabelledRagDataset.
 
     Raises:
         UserError: no such format, or the file cannot be written.
@@ -34,15 +34,15 @@ def export_release(release: Release, to: Path, format: str = "jsonl") -> Path:
     if format not in FORMATS:
         raise UserError(f"{format}: no such export format; one of {', '.join(FORMATS)}")
     rows = release.examples.to_pylist()
-    if format == "huggingface":
+    if format == "hf":
         return _hugging_face(release, to)
-    ending = {"parquet": ".parquet", "csv": ".csv", "llama-index": ".json"}.get(format, ".jsonl")
+    ending = {"parquet": ".parquet", "csv": ".csv", "llama_index": ".json"}.get(format, ".jsonl")
     path = to if to.suffix and not to.is_dir() else to / f"{release.id}{ending}"
     if format == "parquet":
         write_table(path, release.examples)
     elif format == "csv":
         write_text(path, to_csv(map(_csv_row, rows), list(release.examples.column_names)))
-    elif format == "llama-index":
+    elif format == "llama_index":
         write_text(path, dumps({"examples": [_llama_index(row) for row in rows]}) + "\n")
     else:
         shape: Callable[[dict[str, Any]], dict[str, Any]] = _ragas if format == "ragas" else _jsonl

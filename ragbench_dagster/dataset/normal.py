@@ -13,10 +13,10 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ragbench_dagster.dataset.phrases import strip_phrases
+from ragbench_dagster.dataset.phrases import lists_hash, strip_phrases
 from ragbench_dagster.store import digest
 
-FORM_VERSION = "1"  # raise it when any form changes: cached digests and releases are cut anew
+_RULES = "1"  # raise it when a rule here changes: cached digests and releases are then cut anew
 TURN = "\n"  # the token between the turns of a conversation
 
 # Letters of other alphabets that look like Latin ones; mapped only inside words that also hold Latin letters.
@@ -93,6 +93,11 @@ def _unicode_tokens() -> re.Pattern[str]:
             marks.append(f"{chr(start)}-{chr(code - 1)}")
             start = None
     return _token_pattern(r"\w" + "".join(marks))
+
+
+def form_version() -> str:
+    """What forms are made by: the rules here and the phrase lists."""
+    return digest(_RULES, lists_hash("openings.txt", "closings.txt", "fillers.txt", "announcements.txt"), size=8)
 
 
 def normalise(text: str) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.resources import files
 
+from ragbench_dagster.store import digest
+
 # By the word at the edge, then by length, the longest first.
 Phrases = dict[str, list[tuple[int, frozenset[tuple[str, ...]]]]]
 
@@ -21,6 +23,11 @@ def read_list(name: str) -> list[str]:
     text = files("ragbench_dagster.dataset").joinpath("wordlists", name).read_text(encoding="utf-8")
     lines = (line.partition("#")[0].strip() for line in text.splitlines())
     return [line for line in lines if line]
+
+
+def lists_hash(*names: str) -> str:
+    """Hash of what the named lists hold."""
+    return digest({name: read_list(name) for name in names}, size=8)
 
 
 def read_words(name: str) -> frozenset[str]:

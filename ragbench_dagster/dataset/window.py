@@ -18,8 +18,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ragbench_dagster.dataset.normal import FORM_VERSION, both_forms, form_of
-from ragbench_dagster.store import Workspace, digest, dumps, read_table, write_table
+from ragbench_dagster.dataset.cluster import method_version
+from ragbench_dagster.dataset.normal import both_forms, form_of, form_version
+from ragbench_dagster.store import Workspace, digest, read_table, write_table
 
 Progress = Callable[[str, int, int], None]
 _FACTS = ("requests", "follow_ups", "follow_ups_without_history", "not_questions")
@@ -130,7 +131,7 @@ def read_window(ws: Workspace, last: str, progress: Progress | None = None) -> W
 def day_digest(ws: Workspace, day: str) -> pa.Table:
     """The distinct questions of a day; read from the cache where it was made from the same requests."""
     source = scrubbed_file(ws, day)
-    key = digest(file_hash(source), FORM_VERSION, _COLUMNS)
+    key = digest(file_hash(source), form_version(), _COLUMNS)
     cached = ws.store / "cache" / "digests" / f"{day}.parquet"
     if cached.exists():
         try:
@@ -209,4 +210,6 @@ def inputs_hash(ws: Workspace, days: list[str], labels_key: str) -> str:
     """Hash of everything a release of `days` is made from."""
     scrubbed = {day: file_hash(scrubbed_file(ws, day)) for day in days}
     settings = ws.settings.dataset
-    return digest(scrubbed, labels_key, settings.dedupe.model_dump(), settings.window_days, FORM_VERSION, dumps(_FACTS))
+    return digest(
+        scrubbed, labels_key, settings.dedupe.model_dump(), settings.window_days, form_version(), method_version()
+    )

@@ -21,7 +21,7 @@ from typing import Any
 
 from planted import Planted, code_pairs, plant, real_questions, strangers, swapped_pairs
 
-from ragbench_dagster.dataset.cluster import stage_dedupe
+from ragbench_dagster.dataset.dedupe import stage_dedupe
 from ragbench_dagster.dataset.normal import normalise
 from ragbench_dagster.dataset.phrases import read_list
 from ragbench_dagster.settings import Dedupe
