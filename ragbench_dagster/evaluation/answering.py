@@ -11,27 +11,27 @@ are asked again. Everything is scrubbed before it is written anywhere (design ru
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation import loop
 from ragbench_dagster.evaluation.checkpoint import Checkpoint
+from ragbench_dagster.evaluation.loop import Stop
+from ragbench_dagster.evaluation.runner import Meter, Progress, pull
 from ragbench_dagster.evaluation.systems import Answer, Example, System, build_system, system_settings
 from ragbench_dagster.evaluation.systems.logged import LoggedAnswers, fingerprint
 from ragbench_dagster.records import RESPONSES, TIMINGS
 from ragbench_dagster.store import Workspace, digest, read_table, rows_table, write_table
+from ragbench_dagster.traffic.scan import scrub_mark
 
-Progress = Callable[[str, int, int], None]
-T = TypeVar("T")
 _CODE = "1"  # raised when stored answers must be made anew
 
 
@@ -73,6 +73,7 @@ def answer_release(
 
     Raises:
         UserError: a fault of the system as a whole, or of the store; finished answers are kept.
+        Interrupted: a signal came; finished answers are kept.
     """
     system = build_system(name, system_settings(ws, name), ws)
     inputs = _inputs(ws, day, system, release)
@@ -87,9 +88,9 @@ def answer_release(
     examples = release.examples.select(["example_id", "query", "history", "category"]).to_pylist()
     store = ws.store / "cache" / "answers" / f"{name}.db"
     with Checkpoint(store) if system.calls else nullcontext() as checkpoint:
-        shared = digest(_CODE, system.version, "" if system.pure else day, _scrub_settings(ws))
+        shared = digest(_CODE, system.version, "" if system.pure else day, scrub_mark(ws))
         run = _Run(system, checkpoint, shared, _cleaner(ws, system))
-        answers = run_coroutine(partial(run.all, examples, progress))
+        answers = loop.run(partial(run.all, examples, progress))
     responses, timings = _tables(examples, answers)
     metadata = {"inputs": inputs, "release": release.id, "system": name, "version": system.version}
     write_table(paths[0], responses, metadata)
@@ -103,12 +104,8 @@ def _inputs(ws: Workspace, day: str, system: System, release: ReleaseLike) -> st
     if isinstance(system, LoggedAnswers):
         parts.append(fingerprint(ws, day, system.max_age_days))
     else:
-        parts.append(_scrub_settings(ws))
+        parts.append(scrub_mark(ws))
     return digest(*parts)
-
-
-def _scrub_settings(ws: Workspace) -> dict[str, Any]:
-    return ws.settings.scrub.model_dump(mode="json", exclude={"processes", "floor"})
 
 
 def _written_for(path: Path) -> str | None:
@@ -130,66 +127,49 @@ class _Run:
         self._checkpoint = checkpoint
         self._shared = shared
         self._clean = clean
+        self._answers: dict[str, Answer] = {}
         self.calls = 0
 
-    async def all(self, examples: Sequence[Example], progress: Progress | None) -> dict[str, Answer]:
-        """example_id to answer."""
+    async def all(self, examples: Sequence[Example], progress: Progress | None, stop: Stop) -> dict[str, Answer]:
+        """example_id to answer; of those there are, if a stop was asked for."""
         groups: dict[str, list[Example]] = {}
         for example in examples:
             key = digest(self._shared, example["query"], list(example["history"] or ()))
             groups.setdefault(key, []).append(example)
-        answers: dict[str, Answer] = {}
-        pending: list[tuple[str, Example]] = []
-        for key, same in groups.items():
-            held = self._checkpoint.get(key) if self._checkpoint else None
-            if held is not None and held.status != "error":
-                answers[key] = held
-            else:
-                pending.append((key, same[0]))
-        meter = _Meter(f"{self._system.name} answers", len(groups), progress)
-        meter.show(len(answers))
-        todo = iter(pending)
+        meter = Meter(f"{self._system.name} answers", len(groups), progress)
+        pending = [(key, same[0]) for key, same in groups.items() if not self._held(key)]
+        meter.add(len(groups) - len(pending), fresh=False)
         # One thread scrubs and commits, so that neither delays the answers that are still being timed.
         with ThreadPoolExecutor(1, thread_name_prefix="ragbench-commit") as writer:
+            here = asyncio.get_running_loop()
 
-            async def worker() -> None:
-                loop = asyncio.get_running_loop()
-                for key, example in todo:
-                    answer = await self._system.answer(example)
-                    self.calls += self._system.calls
-                    answers[key] = await loop.run_in_executor(writer, self._keep, key, example, answer)
-                    meter.show(len(answers))
+            async def ask(job: tuple[str, Example]) -> None:
+                answer = await self._system.answer(job[1])
+                self.calls += self._system.calls
+                await here.run_in_executor(writer, self._keep, *job, answer)
+                meter.add()
 
             try:
-                async with asyncio.TaskGroup() as group:
-                    for _ in range(min(self._system.settings.concurrency, len(pending))):
-                        group.create_task(worker())
-            except* UserError as faults:
-                raise faults.exceptions[0] from None
+                await pull(pending, ask, min(self._system.settings.concurrency, len(pending)), stop)
             finally:
                 await self._system.aclose()
-        meter.show(len(answers), last=True)
-        return {example["example_id"]: answers[key] for key, same in groups.items() for example in same}
+        meter.show()
+        return {
+            e["example_id"]: self._answers[key] for key, same in groups.items() for e in same if key in self._answers
+        }
 
-    def _keep(self, key: str, example: Example, answer: Answer) -> Answer:
+    def _held(self, key: str) -> bool:
+        held = self._checkpoint.get(key) if self._checkpoint else None
+        if held is None or held.status == "error":  # what failed is asked again
+            return False
+        self._answers[key] = held
+        return True
+
+    def _keep(self, key: str, example: Example, answer: Answer) -> None:
         clean = self._clean(example, answer)
         if self._checkpoint is not None:
             self._checkpoint.put(key, clean)
-        return clean
-
-
-class _Meter:
-    """Calls `progress` a few times a second at most."""
-
-    def __init__(self, label: str, total: int, progress: Progress | None) -> None:
-        self._label, self._total, self._progress = label, total, progress
-        self._next = 0.0
-
-    def show(self, done: int, last: bool = False) -> None:
-        now = time.monotonic()
-        if self._progress is not None and (last or now >= self._next):
-            self._next = now + 0.3
-            self._progress(self._label, done, self._total)
+        self._answers[key] = clean
 
 
 def _cleaner(ws: Workspace, system: System) -> Callable[[Example, Answer], Answer]:
@@ -242,13 +222,3 @@ def _tables(examples: Sequence[Example], answers: dict[str, Answer]) -> tuple[pa
         )
         times.append({"example_id": name, "latency_ms": answer.latency_ms, "first_token_ms": answer.first_token_ms})
     return rows_table(said, RESPONSES), rows_table(times, TIMINGS)
-
-
-def run_coroutine(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """The result of the coroutine that `make` gives, also where this thread already runs an event loop."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(make())
-    with ThreadPoolExecutor(1) as other:  # a notebook
-        return other.submit(lambda: asyncio.run(make())).result()

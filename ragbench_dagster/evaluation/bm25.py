@@ -142,13 +142,14 @@ def extract(query: str, passages: Sequence[str], index: Bm25Index, limit: int) -
     _, parts, scores = best
     if not parts:
         return ""
+    # A title or a question of the passage announces an answer and is none: what follows it is.
+    speaks = [i for i, part in enumerate(parts) if not part.endswith("?") and len(words(part)) > 3]
+    speaks = speaks or list(range(len(parts)))
     peak = max(range(len(parts)), key=lambda i: (scores[i], -i))
-    # The sentence after the best one usually carries the answer that the best one announces.
-    chosen = {peak, peak + 1} if peak + 1 < len(parts) else {peak}
-    for i in sorted(range(len(parts)), key=lambda i: (-scores[i], i)):
-        if len(chosen) >= limit:
-            break
-        if scores[i] >= 0.5 * scores[peak]:
+    after = [i for i in speaks if i >= peak] or speaks[-1:]
+    chosen = set(after[:2])
+    for i in sorted(speaks, key=lambda i: (-scores[i], i)):
+        if len(chosen) < limit and scores[i] > 0:
             chosen.add(i)
     return " ".join(parts[i] for i in sorted(chosen)[:limit])
 

@@ -87,15 +87,39 @@ def content_stems(text: str) -> list[str]:
     return [stem(word) for word in words(text) if word not in STOPWORDS]
 
 
-# A full stop ends a sentence unless it follows an initial or a usual abbreviation, or a digit follows.
-_END = re.compile(
-    r"(?<!\b[A-Z]\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bDr\.)(?<!\bMr\.)(?<!\bMrs\.)(?<!\bMs\.)"
-    r"(?<!\bNo\.)(?<!\bSt\.)(?<=[.!?\u2026])[\"'\u201d)\]]*\s+(?=[^a-z])"
-    r"|(?<=[\u3002\uff01\uff1f])"
-    r"|\n\s*\n|\n\s*(?=[-*\u2022\u25cf]\s|\d{1,2}[.)]\s)"
+_BREAK = re.compile(
+    r"([.!?\u2026])[\"'\u201d)\]*]*\s+"  # may end a sentence
+    r"|(?<=[\u3002\uff01\uff1f])"  # always does
+    r"|\n\s*\n|\n\s*(?=[-*\u2022\u25cf]\s|\d{1,2}[.)]\s)"  # a blank line, a list item
 )
+_ABBREVIATIONS = frozenset(["eg", "e.g", "ie", "i.e", "etc", "vs", "dr", "mr", "mrs", "ms", "st", "approx", "fig"])
+_LAST_WORD = re.compile(r"[\w.]*\Z")
 
 
 def sentences(text: str) -> list[str]:
-    """`text` cut into sentences and list items, trimmed; line breaks inside a sentence become spaces."""
-    return [flat for part in _END.split(text) if part and (flat := " ".join(part.split()))]
+    """`text` cut into sentences and list items, trimmed; line breaks inside a sentence become spaces.
+
+    A full stop after an initial, an abbreviation or "No" before a number ends nothing; nor does one after a short
+    word before a small letter.
+    """
+    parts: list[str] = []
+    begin = 0
+    for match in _BREAK.finditer(text):
+        if match[1] and not _ends(text, match):
+            continue
+        parts.append(text[begin : match.end()])
+        begin = match.end()
+    parts.append(text[begin:])
+    return [flat for part in parts if (flat := " ".join(part.split()))]
+
+
+def _ends(text: str, match: re.Match[str]) -> bool:
+    before = _LAST_WORD.search(text, max(0, match.start() - 12), match.start())
+    word = before[0] if before else ""
+    after = text[match.end() : match.end() + 1]
+    if match[1] == ".":
+        if word.lower() in _ABBREVIATIONS or (len(word) == 1 and word.isupper()):
+            return False
+        if word.lower() == "no" and after.isdigit():
+            return False
+    return not after.islower() or len(word) > 2

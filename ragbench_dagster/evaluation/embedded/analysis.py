@@ -10,11 +10,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 
 from ragbench_dagster.evaluation.words import STOPWORDS, WORD, plain_unicode, sentences, stem
 
 # A function word counts a fifth of a content word: content alone misses an added "I think" or "my favourite".
 FUNCTION_WEIGHT = 0.2
+
+MAX_CLAUSES = 2000  # of one text, that are compared with each claim: bounds the time of a 100 kB log line
 
 NEGATIONS = frozenset(
     ["not", "no", "never", "without", "cannot", "nor", "neither", "none", "nobody", "nothing", "nowhere", "avoid"]
@@ -31,7 +34,9 @@ _ENUMERATOR = re.compile(r"^(?:\(?\d{1,2}[.)]|[-*\u2022\u25cf])(?:\s+|$)|(?<=:)\
 _WORD_OR_MARK = re.compile(WORD.pattern + r"|[,;:.!?()\u2014]")
 # A negation reaches no further than these.
 _CLAUSE_ENDS = frozenset([*",;:.!?()\u2014", "but", "and", "because", "so", "if", "when", "that", "which", "while"])
-_REACH = 3  # content words
+_REACH = 3  # content words, the first of them at most four words away
+_MONEY = re.compile(r"([$\u20ac\u00a3\u00a5])\s?(\d[\d.,]*\d|\d)")
+_CLAUSE = re.compile(r"(?<=[;:])\s+")
 
 
 @dataclass(frozen=True)
@@ -66,15 +71,16 @@ class Sentence:
         """
         found: list[tuple[str, ...]] = []
         reached: list[str] | None = None
+        at = 0
         tokens = [token.lower() for token in _WORD_OR_MARK.findall(plain_unicode(self.text))]
         for i, word in enumerate([*tokens, "."]):
             if is_negation(word):
                 if reached:
                     found.append(tuple(reached))
-                reached = None if tokens[i + 1 : i + 2] in (["only"], ["just"]) else []
+                reached, at = (None if tokens[i + 1 : i + 2] in (["only"], ["just"]) else []), i
             elif reached is None:
                 continue
-            elif word in _CLAUSE_ENDS or len(reached) == _REACH:
+            elif word in _CLAUSE_ENDS or len(reached) == _REACH or (not reached and i > at + 4):
                 if reached:
                     found.append(tuple(reached))
                 reached = None
@@ -104,48 +110,81 @@ class Sentence:
     @cached_property
     def quantities(self) -> tuple[tuple[str, frozenset[str]], ...]:
         """Each number with the stems of the content words near it: two after, one before."""
+        at = self._content_at
         found: list[tuple[str, frozenset[str]]] = []
         for i, value in self.numbers:
-            after = [s for j, s in self._content_at if i < j < i + 5][:2]
-            before = [s for j, s in self._content_at if i - 3 < j < i][-1:]
+            after = [at[j] for j in range(i + 1, i + 5) if j in at][:2]
+            before = [at[j] for j in (i - 1, i - 2) if j in at][:1]
             found.append((value, frozenset(after + before)))
         return tuple(found)
 
     @cached_property
     def units(self) -> tuple[tuple[str, str], ...]:
         """(value, stem of the content word right after it) for each number that has one."""
-        after = dict(self._content_at)
-        return tuple((value, after[i + 1]) for i, value in self.numbers if i + 1 in after)
+        return tuple((v, self._content_at[i + 1]) for i, v in self.numbers if i + 1 in self._content_at)
 
     @cached_property
-    def _content_at(self) -> tuple[tuple[int, str], ...]:
-        return tuple(
-            (i, s)
+    def money(self) -> tuple[tuple[str, str], ...]:
+        """(value, currency sign) of each amount that carries one."""
+        return tuple((number(amount) or "", sign) for sign, amount in _MONEY.findall(self.text))
+
+    @cached_property
+    def owners(self) -> tuple[tuple[str, str], ...]:
+        """(name, value) for each number with a name near it: the nearest, at most four words away."""
+        found: list[tuple[str, str]] = []
+        for i, value in self.numbers:
+            near = [(min(abs(i - a), abs(i - b)), a > i, name) for a, b, name in self.names if not a <= i <= b]
+            if near and min(near)[0] <= 4:
+                found.append((min(near)[2], value))
+        return tuple(found)
+
+    @cached_property
+    def _content_at(self) -> dict[int, str]:
+        """Position to stem of the content words that are no numbers."""
+        return {
+            i: s
             for i, (s, w) in enumerate(zip(self.stems, self.low, strict=True))
             if w not in STOPWORDS and not is_negation(w) and number(w) is None
-        )
+        }
 
     @cached_property
     def names(self) -> tuple[tuple[int, int, str], ...]:
         """(first position, last position, folded) of placeholders and of runs of capitalised words."""
         found: list[tuple[int, int, str]] = []
         for i, word in enumerate(self.raw):
-            placeholder = word[0] == "<"
-            if not placeholder and (not word[0].isupper() or self.low[i] in STOPWORDS):
+            if not self._capital(i):
                 continue
-            if found and found[-1][1] == i - 1 and not placeholder and self.raw[i - 1][0] != "<":
+            if found and found[-1][1] == i - 1 and word[0] != "<" and self.raw[i - 1][0] != "<":
                 found[-1] = (found[-1][0], i, f"{found[-1][2]} {self.low[i]}")
             else:
                 found.append((i, i, self.low[i]))
         return tuple(found)
 
+    def _capital(self, i: int) -> bool:
+        first = self.raw[i][0]
+        return first == "<" or (first.isupper() and self.low[i] not in STOPWORDS and not is_negation(self.low[i]))
+
+    @cached_property
+    def capitals(self) -> frozenset[str]:
+        """Stems of placeholders and capitalised words, the first word of the sentence among them."""
+        return frozenset(self.stems[i] for i in range(len(self.raw)) if self._capital(i))
+
+    @cached_property
+    def proper(self) -> frozenset[str]:
+        """Those that are names for certain: a capital inside the sentence, or a second capital in the word."""
+        return frozenset(
+            self.stems[i]
+            for i, word in enumerate(self.raw)
+            if self._capital(i) and (i > 0 or word[0] == "<" or any(c.isupper() for c in word[1:]))
+        )
+
 
 class Text:
-    """A text in sentences."""
+    """A text in its distinct sentences."""
 
     def __init__(self, text: str) -> None:
         stripped = (_ENUMERATOR.sub("", part) for part in sentences(text))
-        self.sentences = tuple(parse(part) for part in stripped if part)
+        self.sentences = tuple(parse(part) for part in dict.fromkeys(stripped) if part)
 
     @cached_property
     def known(self) -> frozenset[str]:
@@ -157,9 +196,29 @@ class Text:
         return frozenset(value for s in self.sentences for _, value in s.numbers)
 
     @cached_property
+    def clauses(self) -> tuple[Sentence, ...]:
+        """The sentences cut further, at semicolons and colons; of a huge text, the first ones."""
+        parts = (
+            part
+            for s in self.sentences
+            for part in ((s,) if not _CLAUSE.search(s.text) else map(parse, _CLAUSE.split(s.text)))
+        )
+        return tuple(islice(parts, MAX_CLAUSES))
+
+    @cached_property
+    def proper(self) -> frozenset[str]:
+        """Stems of the words that are names somewhere in the text."""
+        return frozenset().union(*(s.proper for s in self.sentences))
+
+    @cached_property
+    def named_numbers(self) -> tuple[Sentence, ...]:
+        """The sentences with a name and a number; of a huge text, among the first ones."""
+        return tuple(s for s in self.sentences[:MAX_CLAUSES] if s.numbers and s.names)
+
+    @cached_property
     def named(self) -> tuple[Sentence, ...]:
-        """The sentences with two names or more."""
-        return tuple(s for s in self.sentences if len(s.names) > 1)
+        """The sentences with two names or more; of a huge text, among the first ones."""
+        return tuple(s for s in self.sentences[:MAX_CLAUSES] if len(s.names) > 1)
 
 
 def parse(text: str) -> Sentence:
@@ -181,6 +240,7 @@ def weight(word: str) -> float:
     return FUNCTION_WEIGHT if word in STOPWORDS else 1.0
 
 
+@lru_cache(maxsize=100_000)
 def is_negation(word: str) -> bool:
     return word in NEGATIONS or word.endswith("n't")
 

@@ -1,7 +1,7 @@
-"""What contradicts a claim although its words are covered: numbers, negations, opposites, who does what to whom.
+"""What contradicts a claim although its words are covered: negations, opposites, names in the wrong place.
 
-Each check takes a claim and the sentences of the contexts, and returns a short reason or None. They only fire
-on a sentence that says nearly the same: a paraphrase must not be called a contradiction.
+Each check takes a claim and the clauses near it, and returns a short reason or None. They only fire on clauses
+that say nearly the same: a paraphrase must not be called a contradiction. Numbers are `numbers.py`'s.
 """
 
 from __future__ import annotations
@@ -9,101 +9,101 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from ragbench_dagster.evaluation.embedded.analysis import Sentence, Text, coverage
+from ragbench_dagster.evaluation.embedded.analysis import Sentence, Text
+from ragbench_dagster.evaluation.embedded.closeness import Near
 from ragbench_dagster.evaluation.embedded.opposites import OPPOSITES
 from ragbench_dagster.evaluation.words import STOPWORDS
 
-_CLOSE = 0.6  # share of a claim that a sentence must cover to count as saying the same
+_ALIKE = 0.6  # share of content words in common from which two clauses say nearly the same
 # Function words that say who does what to whom; `by` turns a passive round.
 _DIRECTED = frozenset(["by", "to", "from", "before", "after", "than", "over", "under", "into", "above", "below"])
+_CONDITIONS = frozenset(["if", "unless", "whether"])
 # Both orders of these mean one thing.
 _SYMMETRIC = frozenset(
     ["marri", "marry", "meet", "met", "equal", "differ", "similar", "sibling", "brother", "sister", "cousin", "friend"]
 )
 
 
-def closest(claim: Sentence, contexts: Sequence[Text]) -> list[Sentence]:
-    """The sentences that cover the claim best, if they cover most of it: the best and those nearly as good."""
-    wanted = claim.content
-    if not wanted:
-        return []
-    best: list[tuple[float, Sentence]] = []
-    for text in contexts:
-        for sentence in text.sentences:
-            shared = len(wanted & sentence.known)
-            if shared * 2 >= len(wanted):
-                covered, whole = coverage(claim, sentence.known)
-                best.append((covered / whole if whole else 0.0, sentence))
-    if not best:
-        return []
-    top = max(score for score, _ in best)
-    return [sentence for score, sentence in best if score >= max(_CLOSE, top - 0.1)]
-
-
-def wrong_number(claim: Sentence, contexts: Sequence[Text], close: Sequence[Sentence], asked: Text) -> str | None:
-    """A number that neither a context nor the question has, or that the contexts have only for something else."""
-    if not claim.numbers:
-        return None
-    everywhere = asked.numbers.union(*(text.numbers for text in contexts))
-    if any(value not in everywhere for _, value in claim.numbers):
-        return "a number that the contexts do not have"
-    near = {value for sentence in close for _, value in sentence.numbers}
-    said = [pair for text in contexts for sentence in text.sentences for pair in sentence.quantities]
-    for value, unit in claim.units:
-        if value in near or value in asked.numbers or any(v == value and unit in found for v, found in said):
+def wrong_negation(claim: Sentence, found: Sequence[Near]) -> str | None:
+    """A word that the claim negates and the clauses that say the same do not, or the other way round."""
+    for head, *_ in claim.negations:
+        same = [n.clause for n in found if n.of_claim >= 0.5 and head in n.clause.content]
+        alike = [n.clause for n in found if n.of_claim >= 0.8 and head in n.clause.content]
+        if alike and not any(head in clause.negated for clause in same):
+            return "a negation that the contexts do not have"
+    for n in found:
+        if n.of_clause < _ALIKE or n.of_claim < 0.5 or len(n.shared) < 2 or _CONDITIONS & n.clause.known:
             continue
-        if any(unit in found for _, found in said):
-            return "a number that the contexts have for something else"
+        for head, *_ in n.clause.negations:
+            if head not in claim.content or head in claim.negated:
+                continue
+            plain = any(
+                head in other.clause.content and head not in other.clause.negated and other.of_claim >= _ALIKE
+                for other in found
+            )
+            if not plain:
+                return "a negation of the contexts left out"
     return None
 
 
-def wrong_negation(claim: Sentence, close: Sequence[Sentence]) -> str | None:
-    """A word that the claim negates and sentences that say the same do not, or the other way round."""
-    alike = [s for s in close if len(s.content & claim.content) >= _CLOSE * len(s.content)]
-    if not alike:
-        return None
-    content = frozenset().union(*(s.content for s in alike))
-    reached = frozenset().union(*(s.negated for s in alike))
-    if any(head in content and head not in reached for head, *_ in claim.negations):
-        return "a negation that the contexts do not have"
-    for sentence in alike:
-        heads = {head for head, *_ in sentence.negations}
-        if any(head in claim.content and head not in claim.negated for head in heads) and all(
-            heads & other.negated for other in alike
-        ):
-            return "a negation of the contexts left out"
-    return None
-
-
-def opposite(claim: Sentence, close: Sequence[Sentence]) -> str | None:
-    """A word whose opposite stands in the closest sentences, which do not have the word itself."""
-    alike = [s for s in close if len(s.content & claim.content) >= _CLOSE * len(s.content)]
-    for stemmed in claim.known:
-        others = OPPOSITES.get(stemmed)
-        if not others or any(stemmed in s.known for s in close):
+def opposite(claim: Sentence, found: Sequence[Near]) -> str | None:
+    """A word whose opposite stands in a clause that says the same, while no close clause has the word itself."""
+    near = [n for n in found if n.of_claim >= 0.5]
+    for stemmed in claim.known & OPPOSITES.keys():
+        if any(stemmed in n.clause.known for n in near):
             continue
-        for sentence in alike:
-            for other in others & sentence.known:
-                if (stemmed in claim.negated) == (other in sentence.negated):
+        for n in near:
+            if n.of_clause < _ALIKE:
+                continue
+            for other in OPPOSITES[stemmed] & n.clause.known:
+                if (stemmed in claim.negated) == (other in n.clause.negated):
                     return "the opposite of what the contexts say"
     return None
 
 
+def other_name(claim: Sentence, found: Sequence[Near], contexts: Sequence[Text]) -> str | None:
+    """What the contexts say of another name: a clause that is the claim with its name exchanged."""
+    if not claim.capitals or not any(claim.content - claim.capitals <= n.shared for n in found):
+        return None
+    proper = claim.proper.union(*(text.proper for text in contexts))
+    names = claim.capitals & proper
+    said = claim.content - names
+    if not names or not said:
+        return None
+    exchanged = False
+    for n in found:
+        if not said <= n.shared:
+            continue
+        if names <= n.clause.known:
+            return None  # the contexts say it of this name too
+        others = n.clause.capitals & proper
+        rest = n.clause.content - others
+        if others - claim.known and len(rest & said) >= _ALIKE * len(rest):
+            exchanged = True
+    return "what the contexts say of another name" if exchanged else None
+
+
 def swapped(claim: Sentence, contexts: Sequence[Text]) -> str | None:
-    """Two names that the contexts join by the same words in the other order only ("A manages B")."""
+    """Two names that the contexts join by the same words with the roles exchanged ("A manages B")."""
     for (_, i, first), (j, _, second) in pairwise(claim.names):
         between = _between(claim, i, j)
         if first == second or between is None:
             continue
-        orders = {
-            one == first
+        agent = _agent(first, second, between)
+        agents = {
+            found
             for text in contexts
             for sentence in text.named
-            for one in _orders(sentence, {first, second}, between)
+            for found in _agents(sentence, {first, second}, between - {"by"})
         }
-        if orders == {False}:
+        if agents and agent not in agents:
             return "the names stand the other way round"
     return None
+
+
+def _agent(first: str, second: str, between: frozenset[str]) -> str:
+    """Who does it: the first name, or the second in a passive ("A is managed by B")."""
+    return second if "by" in between else first
 
 
 def _between(sentence: Sentence, i: int, j: int) -> frozenset[str] | None:
@@ -116,12 +116,25 @@ def _between(sentence: Sentence, i: int, j: int) -> frozenset[str] | None:
     return None if not found or found & _SYMMETRIC else found
 
 
-def _orders(sentence: Sentence, pair: set[str], between: frozenset[str]) -> list[str]:
-    """The first name of each place where the two names of `pair` are joined by the words `between`."""
+def _agents(sentence: Sentence, pair: set[str], joined: frozenset[str]) -> list[str]:
+    """Who does it, at each place where the two names of `pair` are joined by the words `joined`."""
     names = [name for name in sentence.names if name[2] in pair]
-    return [
-        one for (_, i, one), (j, _, other) in pairwise(names) if one != other and _between(sentence, i, j) == between
-    ]
+    found = []
+    for (_, i, one), (j, _, other) in pairwise(names):
+        between = _between(sentence, i, j)
+        if one != other and between is not None and between - {"by"} == joined:
+            found.append(_agent(one, other, between))
+    return found
+
+
+def contradiction(claim: Sentence, found: Sequence[Near], contexts: Sequence[Text]) -> str | None:
+    """The first of the checks above that fires."""
+    return (
+        wrong_negation(claim, found)
+        or opposite(claim, found)
+        or other_name(claim, found, contexts)
+        or swapped(claim, contexts)
+    )
 
 
 def spelt_alike(word: str, known: set[str] | frozenset[str]) -> bool:

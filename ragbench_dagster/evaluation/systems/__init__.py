@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from ragbench_dagster.errors import UserError
@@ -24,6 +25,7 @@ __all__ = [
 ]
 
 BM25 = "ragbench_dagster.evaluation.bm25:build"
+_LOOKED_AT = 20_000  # newest log lines that are searched for an answer
 _NOT_IN_VERSION = {"timeout_s", "concurrency", "version", "rpm"}  # they change no answer
 
 
@@ -48,6 +50,9 @@ def configured_systems(ws: Workspace, index: Any = None) -> dict[str, SystemSett
 
     Args:
         index: a `traffic.scan.LogIndex`, where the caller has one.
+
+    Raises:
+        UserError: the logs cannot be read.
     """
     if ws.settings.systems:
         return dict(ws.settings.systems)
@@ -55,7 +60,18 @@ def configured_systems(ws: Workspace, index: Any = None) -> dict[str, SystemSett
         from ragbench_dagster.traffic.scan import scan_logs
 
         index = scan_logs(ws)
-    return default_systems(ws, index.has_answers)
+    return default_systems(ws, _holds_answers(ws, index))
+
+
+def _holds_answers(ws: Workspace, index: Any) -> bool:
+    """Whether any of the newest log lines holds an answer or passages."""
+    from ragbench_dagster.traffic.files import Source
+    from ragbench_dagster.traffic.logs import Reader
+
+    reader = Reader(Source(ws), ws.settings.traffic)
+    newest = sorted(index.files, key=lambda file: (file.date or 0, file.path), reverse=True)
+    entries = islice((entry for file in newest for entry in reader.read(file)), _LOOKED_AT)
+    return any(getattr(entry, name, None) for entry in entries for name in ("response", "nodes", "answer", "documents"))
 
 
 def _builtin(name: str) -> SystemSettings:

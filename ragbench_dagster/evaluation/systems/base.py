@@ -83,6 +83,7 @@ class System(ABC):
         pure: whether an answer depends on the question and the version alone, so that nights can share it.
         scrubbed: whether its answers are free of personal data already.
         retrieves_only: whether it gives passages and no answer.
+        times_itself: whether `ask` keeps to `timeout_s` itself, because it also waits in queues.
     """
 
     kind: str
@@ -90,6 +91,7 @@ class System(ABC):
     pure = False
     scrubbed = False
     retrieves_only = False
+    times_itself = False
 
     def __init__(self, name: str, settings: SystemBase, version: str) -> None:
         self.name = name
@@ -108,7 +110,7 @@ class System(ABC):
         """
         clock = Clock()
         try:
-            async with asyncio.timeout(self.settings.timeout_s):
+            async with asyncio.timeout(None if self.times_itself else self.settings.timeout_s):
                 answer = await self.ask(example, clock)
         except TimeoutError:
             return Answer("error", error=f"Timeout: no answer within {self.settings.timeout_s:g} s")

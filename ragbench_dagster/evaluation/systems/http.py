@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation.judge.waits import wait_of
 from ragbench_dagster.evaluation.systems.base import Answer, Clock, Example, ItemError, System
 from ragbench_dagster.evaluation.systems.fields import ResponseMap, request_body
 from ragbench_dagster.evaluation.systems.shapes import answer_of
@@ -30,6 +31,7 @@ _ATTEMPTS = 3
 _TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
 _HOPELESS = {401, 403, 404, 405, 410, 501}  # the same for every question: key, URL or method
 _PATIENCE = 5  # hopeless answers in a row, before any good one, until the system is given up
+_MAX_WAIT_S = 60  # between two attempts, whatever the service asks for
 _MAX_BYTES = 10_000_000
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -54,6 +56,7 @@ class Endpoint(System):
     """An HTTP endpoint. Its session belongs to the event loop of the first call; close it there."""
 
     kind = "http"
+    times_itself = True
 
     def __init__(self, name: str, settings: HttpSystem, version: str) -> None:
         super().__init__(name, settings, version)
@@ -75,18 +78,19 @@ class Endpoint(System):
         for attempt in range(1, _ATTEMPTS + 1):
             await self._rate()
             clock.start()
-            status, data, retry_after = await self._send(body)
+            async with asyncio.timeout(self._http.timeout_s):
+                status, data, wait = await self._send(body)
             clock.stop()
             if status not in _TRANSIENT or attempt == _ATTEMPTS:
                 break
-            await asyncio.sleep(min(retry_after if retry_after is not None else 2.0 ** (attempt - 1), 30.0))
+            await asyncio.sleep(min(2.0 ** (attempt - 1) if wait is None else wait, _MAX_WAIT_S))
         self._judge_status(status)
         if not 200 <= status < 300:
             raise ItemError(f"HTTP {status}" if status else "ConnectionError: the endpoint cannot be reached")
         return self._read(data)
 
     async def _send(self, body: dict[str, Any]) -> tuple[int, bytes, float | None]:
-        """(status, body, Retry-After in s); status 0 where no connection came about."""
+        """(status, body, seconds the service asks to wait); status 0 where no connection came about."""
         session = self._open()
         asked: dict[str, Any] = {"json": body}
         if self._http.method == "GET":
@@ -96,7 +100,8 @@ class Endpoint(System):
                 data = await reply.content.read(_MAX_BYTES + 1)
                 while len(data) <= _MAX_BYTES and not reply.content.at_eof():
                     data += await reply.content.read(_MAX_BYTES + 1 - len(data))
-                return reply.status, data, _seconds(reply.headers.get("Retry-After"))
+                wait = None if reply.status < 400 else wait_of(reply.headers, _text(data), time.time())
+                return reply.status, data, wait
         except (aiohttp.ClientConnectorError, aiohttp.ClientConnectorCertificateError):
             return 0, b"", None
         except aiohttp.InvalidURL as fault:
@@ -110,7 +115,7 @@ class Endpoint(System):
             self._session = aiohttp.ClientSession(
                 headers=headers,
                 connector=aiohttp.TCPConnector(limit=0),  # concurrency bounds it
-                timeout=aiohttp.ClientTimeout(total=None),  # System.answer bounds it
+                timeout=aiohttp.ClientTimeout(total=None),  # `ask` bounds each attempt
                 trust_env=True,
             )
         return self._session
@@ -161,9 +166,6 @@ class Endpoint(System):
             self._session = None
 
 
-def _seconds(header: str | None) -> float | None:
-    """Retry-After in seconds; a date or nonsense is None (the usual back-off then)."""
-    try:
-        return max(float(header), 0.0) if header else None
-    except ValueError:
-        return None
+def _text(data: bytes) -> str:
+    """The beginning of a body, where a service may say how long to wait."""
+    return data[:4000].decode("utf-8", "replace")
