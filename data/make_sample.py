@@ -139,7 +139,7 @@ class Sample:
         return text if SLOT.search(text) else pick(self.talk["personal"]).replace("{q}", text)
 
     def nodes(self, question: dict[str, Any], missed: bool) -> list[dict[str, Any]]:
-        """Retrieved passages; `missed` leaves out the right ones, as a search sometimes does."""
+        """Retrieved passages, the best with text; `missed` leaves out the right ones, as a search sometimes does."""
         found = self.ranker.scores(question["q"])
         for doc in question["docs"]:
             found[doc] = max(found.values(), default=4.0) * self.rng.uniform(0.8, 1.3)
@@ -147,8 +147,9 @@ class Sample:
             found = {doc: score for doc, score in found.items() if doc not in question["docs"]}
         for doc in ("getting-started", "support", "errors-format", "plans-overview"):
             found.setdefault(doc, 0.2 + len(doc) / 100)
-        best = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:KEPT]
-        return [{"node_id": d, "score": round(s / (s + 6), 4), "text": self.corpus[d]} for d, s in best]
+        best = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:10]
+        made: list[dict[str, Any]] = [{"node_id": doc, "score": round(s / (s + 6), 4)} for doc, s in best]
+        return [{**node, "text": self.corpus[node["node_id"]]} for node in made[:KEPT]] + made[KEPT:]
 
     def answer(self, question: dict[str, Any], day: dt.date, missed: bool) -> str:
         """Mostly right; wrong or refused where the search missed, and now and then anyway."""
@@ -159,12 +160,9 @@ class Sample:
             return self.rng.choice(self.talk["refusals"])
         if "bad" in question and roll < (0.14 if newer else 0.2):
             return question["bad"]
-        text = question["ans"]
         if roll > 0.95:
-            text = self.rng.choice(self.talk["openings"]) + text
-        elif roll > 0.91:
-            text += self.rng.choice(self.talk["endings"])
-        return text
+            return self.rng.choice(self.talk["openings"]) + question["ans"]
+        return question["ans"] + (self.rng.choice(self.talk["endings"]) if roll > 0.91 else "")
 
     def request(self, question: dict[str, Any], time: dt.datetime, user: str, **more: Any) -> dict[str, Any]:
         self.count += 1
