@@ -150,19 +150,17 @@ def to_nodes(value: Any) -> tuple[Node, ...] | None:
 
 
 def to_node(item: Any, at: int) -> Node:
+    """One retrieved passage; one without an id keeps its rank."""
     where = f"source_nodes[{at}]"
     if not isinstance(item, dict):
-        node_id = to_id(item, where)
-        if node_id is None:
-            raise RowError(f"{where}: an id is wanted, not null")
-        return Node(node_id)
+        return Node(to_id(item, where))
     # LlamaIndex's NodeWithScore keeps id and text one level down.
     inner = item["node"] if isinstance(item.get("node"), dict) else item
-    node_id, score, text = first_of(inner, ID_KEYS), first_of(item, SCORE_KEYS), first_of(inner, TEXT_KEYS)
-    node_id = to_id(node_id, f"{where}.node_id")
-    if node_id is None and text is None:
-        raise RowError(f"{where}: neither node_id nor text")
-    return Node(node_id, to_number(score, f"{where}.score"), to_text(text, f"{where}.text"))
+    return Node(
+        to_id(first_of(inner, ID_KEYS), f"{where}.node_id"),
+        to_number(first_of(item, SCORE_KEYS), f"{where}.score"),
+        to_text(first_of(inner, TEXT_KEYS), f"{where}.text"),
+    )
 
 
 def first_of(values: dict[str, Any], names: Iterable[str]) -> Any:

@@ -174,8 +174,8 @@ def _reason(fault: Exception) -> str:
 
 def _node(node: str | int | _Node) -> Node:
     if isinstance(node, _Node):
-        return Node(str(node.node_id), node.score, node.text)
-    return Node(str(node))
+        return Node(str(node.node_id) or None, node.score, node.text)
+    return Node(str(node) or None)
 
 
 def _turn(turn: str | _Turn) -> Any:

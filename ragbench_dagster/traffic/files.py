@@ -28,11 +28,13 @@ _DATE = re.compile(
     r"(?<!\d)(20\d\d)[-_/.]?(?:[a-z]+=)?(0[1-9]|1[0-2])[-_/.]?(?:[a-z]+=)?(0[1-9]|[12]\d|3[01])"
     r"(?=\D|$|(?:\d\d){1,3}(?!\d))"
 )
-# Names made of dates, short numbers and these words say nothing about anybody.
+# Names made of dates, short numbers, pairs of letters and these words say nothing about anybody.
 _HARMLESS = re.compile(
-    r"(?:[-_./=T:Z]|(?<!\d)(?:\d{1,4}|\d{8}|\d{10})(?!\d)|(?<![a-z])(?:logs?|requests?|queries|traffic|part|dt|date|day|month|year|"
-    r"hour|prod|production|staging|observations|traces|spans|export|rag|search|app|jsonl?|ndjson|csv|parquet|gz)"
-    r"(?![a-z]))*"
+    r"(?:[-_./=T:Z]|(?<!\d)(?:\d{1,4}|\d{8}|\d{10})(?!\d)|(?<![a-z])(?:[a-z]{1,2}|logs?|requests?|queries|questions|"
+    r"traffic|part|date|day|month|year|hour|daily|hourly|prod|production|staging|observations|traces|spans|export|rag|"
+    r"search|chat|app|api|web|all|data|stream|events|archive|north|south|east|west|central|host|server|worker|shard|"
+    r"batch|empty|jsonl?|ndjson|csv|parquet|gz)(?![a-z]))*",
+    re.IGNORECASE,
 )
 # What a remote store says of a file when its content changes.
 _MARKS = ("size", "ETag", "etag", "md5Hash", "content_md5", "generation", "LastModified", "last_modified",

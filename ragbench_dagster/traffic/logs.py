@@ -12,6 +12,7 @@ from typing import IO
 import msgspec
 from msgspec import Raw
 
+from ragbench_dagster.errors import UserError
 from ragbench_dagster.settings import Traffic
 from ragbench_dagster.traffic.decode import COLUMNS, Decoder
 from ragbench_dagster.traffic.fields import parse_path
@@ -53,6 +54,8 @@ class Reader:
                     yield from entries
             except _Damage as fault:
                 yield BadLine(fault.line or last + 1, fault.reason, b"damage")
+            except OSError as fault:
+                raise UserError(f"{file.name}: cannot be read ({fault.strerror or 'I/O error'}); check it") from fault
 
     def _numbered(
         self, file: LogFile, stream: IO[bytes], only: Collection[int] | None

@@ -105,14 +105,16 @@ def _concatenate(indexes: list[FileIndex]) -> tuple[np.ndarray, list[str]]:
 
 
 def _mark_again(rows: np.ndarray) -> None:
-    if not len(rows):
+    once = np.flatnonzero(~rows["again"])  # a joined trace knows its repeated spans already
+    if not len(once):
         return
-    order = np.lexsort((rows["part"], rows["line"], rows["file"], rows["time"], rows["id"]))
-    ids = rows["id"][order]
+    part = rows[once]
+    order = once[np.lexsort((part["part"], part["line"], part["file"], part["time"], part["id"]))]
+    ids, queries = rows["id"][order], rows["query"][order]
     same = np.concatenate([[False], ids[1:] == ids[:-1]])
     first = np.maximum.accumulate(np.where(same, 0, np.arange(len(order))))
-    rows["again"][order] = rows["again"][order] | same
-    rows["reused"][order] = same & (rows["query"][order] != rows["query"][order][first])
+    rows["again"][order] = same
+    rows["reused"][order] = same & (queries != queries[first])
 
 
 def _mark_follow_ups(rows: np.ndarray) -> None:
@@ -158,8 +160,10 @@ def _join(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[Place, list[P
     repeats: list[int] = []
     members: dict[Place, list[Place]] = {}
     for group in groups.values():
-        once = list({own[at]: at for at in reversed(group)}.values())[::-1]
-        once.sort()
+        first: dict[int, int] = {}
+        for at in group:
+            first.setdefault(own[at], at)
+        once = list(first.values())
         chosen = root_of(
             [bool(flags[at] & WHOLE) for at in once],
             [own[at] for at in once],

@@ -65,7 +65,7 @@ def scan_logs(ws: Workspace, progress: Progress | None = None) -> LogIndex:
     settings_mark = digest(scrub_mark(ws), reader_mark(ws), ws.settings.traffic.sample.model_dump(mode="json"))
     start = ws.settings.traffic.start
     mark = digest(VERSION, reader_mark(ws), str(start), ws.keyed("days"), [[f.key, f.signature, f.date] for f in files])
-    about = {name: memo.get(name) for name in _REMEMBERED}
+    about: dict[str, Any] = {name: memo.get(name) for name in _REMEMBERED}
     if memo.get("mark") == mark and known:
         return LogIndex(ws, files, source.ignored, settings_mark, **about)
     reader, indexes, tell = Reader(source, ws.settings.traffic), [], throttled(progress)
@@ -134,7 +134,8 @@ def _plain(ws: Workspace) -> Callable[[str], str]:
         if not built:
             from ragbench_dagster.traffic.scrubbing import build_scrubber
 
-            built.append(build_scrubber(ws.settings.scrub))
+            # A file name has no sentence that a language model could read; loading one takes seconds.
+            built.append(build_scrubber(ws.settings.scrub.model_copy(update={"ner": "off"})))
         return built[0].plain(text)
 
     return plain

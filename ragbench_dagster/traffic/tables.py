@@ -145,6 +145,8 @@ def parquet_rows(source: str | IO[bytes], wanted: Collection[str] | None) -> Ite
                 blob = encode(kept)
                 yield Row(line, hashlib.blake2b(blob, digest_size=16).digest(), kept)
     except (pa.ArrowException, OSError) as fault:
+        if isinstance(fault, OSError) and fault.errno is not None:
+            raise  # the disk or the network failed, not the file
         raise Damaged(f"damaged Parquet ({type(fault).__name__})") from None
 
 

@@ -63,7 +63,7 @@ def question_of(payload: Any) -> tuple[str | None, tuple[str, ...]]:
     text = _text(value, QUESTION_KEYS, _ASKED, DEPTH)
     if not text and isinstance(payload, str):
         text = payload  # somebody's question may look like JSON
-    history = ()
+    history: tuple[str, ...] = ()
     if isinstance(value, dict) and isinstance(value.get("history") or value.get("chat_history"), list):
         history = to_history(value.get("history") or value.get("chat_history"), text or "")
     return (text if text and text.strip() else None), history
