@@ -122,7 +122,8 @@ class System(ABC):
             return Answer("error", error=describe(fault), latency_ms=clock.latency_ms)
         if answer.status != "scored" or answer.latency_ms is not None:
             return answer
-        return replace(answer, latency_ms=clock.latency_ms, first_token_ms=clock.first_token_ms)
+        first = clock.first_token_ms if answer.first_token_ms is None else answer.first_token_ms
+        return replace(answer, latency_ms=clock.latency_ms, first_token_ms=first)
 
     async def aclose(self) -> None:
         """Free what the system holds open."""

@@ -1,37 +1,22 @@
-"""Maps our field names to those of a JSON service, both ways. No network here."""
+"""Maps our field names to those of a JSON service, both ways, as `traffic.fields` does for log lines. No network."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation.systems.base import ItemError
-from ragbench_dagster.evaluation.systems.shapes import Passage, to_passage
-from ragbench_dagster.settings import FieldMap
+from ragbench_dagster.evaluation.systems.base import Answer, ItemError
+from ragbench_dagster.evaluation.systems.shapes import answer_of, number, passages_of
+from ragbench_dagster.settings import FieldMap, Traffic
+from ragbench_dagster.traffic.fields import compile_fields
+from ragbench_dagster.traffic.model import RowError
 
 _SENT = ("query", "history", "example_id", "category")
-_READ = ("response", "source_nodes", "contexts", "retrieved_ids")
-_NODE = ("node_id", "score", "text")
-_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
-
-
-def walk(value: Any, path: str) -> Any:
-    """What stands at `a.b[0].c` in decoded JSON; None where it ends early. A key that holds dots wins as it is."""
-    if isinstance(value, Mapping) and path in value:
-        return value[path]
-    for name, index in _STEP.findall(path):
-        if index:
-            if not isinstance(value, list) or int(index) >= len(value):
-                return None
-            value = value[int(index)]
-        else:
-            if not isinstance(value, Mapping):
-                return None
-            value = value.get(name)
-    return value
+_READ = ("response", "source_nodes", "contexts", "retrieved_ids", "latency_ms", "first_token_ms")
+_NODE = ("source_nodes.node_id", "source_nodes.score", "source_nodes.text")
 
 
 def request_body(fields: Mapping[str, str | FieldMap], example: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -65,71 +50,41 @@ def _put(body: dict[str, Any], path: str, value: Any) -> None:
     body[last] = value
 
 
-class ResponseMap:
-    """Reads a service's JSON answer.
+def answer_reader(fields: Mapping[str, str | FieldMap], key: str) -> Callable[[Any], Answer]:
+    """A function from a service's decoded JSON to an `Answer`; unmapped fields keep our names.
 
     Args:
-        fields: ours (`response`, `source_nodes`, `contexts`, `retrieved_ids`, `source_nodes.node_id`,
-            `source_nodes.score`, `source_nodes.text`) to theirs.
+        fields: ours (`response`, `source_nodes` and its `source_nodes.node_id`, ..., or `contexts` and
+            `retrieved_ids`; `latency_ms`, `first_token_ms`) to theirs.
         key: the settings' key, for errors.
 
     Raises:
         UserError: a field of ours that does not exist.
     """
+    for ours in fields:
+        if ours not in (*_READ, *_NODE):
+            raise UserError(f"{key}.{ours}: ours is one of {', '.join((*_READ, *_NODE))}; ours: theirs")
+    mapped = compile_fields(Traffic.model_validate({"fields": dict(fields)}))
 
-    def __init__(self, fields: Mapping[str, str | FieldMap], key: str) -> None:
-        self._fields = {k: FieldMap.model_validate({"path": v}) if isinstance(v, str) else v for k, v in fields.items()}
-        known = {*_READ, *(f"source_nodes.{name}" for name in _NODE)}
-        for ours in self._fields:
-            if ours not in known:
-                raise UserError(f"{key}.{ours}: ours is one of {', '.join(sorted(known))}; ours: theirs")
-
-    def _get(self, value: Any, ours: str) -> Any:
-        field = self._fields.get(ours)
-        if field is None:
-            return None
-        found = field.const if field.const is not None else walk(value, field.path or ours)
-        if field.json_string and isinstance(found, str):
-            try:
-                found = json.loads(found)
-            except ValueError as fault:
-                raise ItemError(f"NotJson: {ours} is not the JSON text it should be") from fault
-        if field.factor is not None and isinstance(found, int | float):
-            found = found * field.factor
-        return found
-
-    def lacks_response(self, value: Any) -> bool:
-        return self._get(value, "response") is None
-
-    def read(self, value: Any) -> tuple[str | None, list[Passage]]:
-        """(answer, passages) of one reply.
-
-        Raises:
-            ItemError: passages that are no list, or an answer that is no text.
-        """
-        response = self._get(value, "response")
+    def read(value: Any) -> Answer:
+        if not isinstance(value, dict):
+            raise ItemError(f"WrongShape: the body is a {type(value).__name__}, not an object")
+        try:
+            row = mapped(value)
+        except RowError as fault:
+            raise ItemError(f"WrongShape: {fault}") from fault
+        response = row.get("response")
         if response is not None and not isinstance(response, str):
             response = json.dumps(response, ensure_ascii=False, sort_keys=True)
-        nodes = self._get(value, "source_nodes")
-        if nodes is None:
-            return response, self._flat(value)
-        if not isinstance(nodes, list):
-            raise ItemError("WrongShape: source_nodes is not a list where response says it is")
-        return response, [self._passage(node) for node in nodes]
+        passages = passages_of({name: row.get(name) for name in ("source_nodes", "contexts", "retrieved_ids")})
+        if response is None and not passages:
+            if value.get("error"):
+                raise ItemError("ErrorInBody: status 200 with an error inside")
+            raise ItemError("EmptyAnswer: neither an answer nor passages where response says they are")
+        return replace(
+            answer_of(response, passages),
+            latency_ms=number(row.get("latency_ms")),
+            first_token_ms=number(row.get("first_token_ms")),
+        )
 
-    def _flat(self, value: Any) -> list[Passage]:
-        contexts, listed = self._get(value, "contexts"), self._get(value, "retrieved_ids")
-        if not isinstance(contexts, list | None) or not isinstance(listed, list | None):
-            raise ItemError("WrongShape: contexts and retrieved_ids are lists")
-        contexts, listed = contexts or [], listed or []
-        size = max(len(contexts), len(listed))
-        texts = [str(c) if c is not None else None for c in contexts] + [None] * (size - len(contexts))
-        ids = [str(i) if i is not None else None for i in listed] + [None] * (size - len(listed))
-        return [(i, None, t) for i, t in zip(ids, texts, strict=True)]
-
-    def _passage(self, node: Any) -> Passage:
-        named = {n: self._fields[f"source_nodes.{n}"] for n in _NODE if f"source_nodes.{n}" in self._fields}
-        if not named or not isinstance(node, Mapping):
-            return to_passage(node, "node", bare="id")
-        found = {name: walk(node, field.path or name) for name, field in named.items()}
-        return to_passage({**node, **{k: v for k, v in found.items() if v is not None}}, "node", bare="id")
+    return read

@@ -14,7 +14,6 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,13 +22,17 @@ import aiohttp
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.judge.waits import wait_of
 from ragbench_dagster.evaluation.systems.base import Answer, Clock, Example, ItemError, System
-from ragbench_dagster.evaluation.systems.fields import ResponseMap, request_body
-from ragbench_dagster.evaluation.systems.shapes import answer_of
+from ragbench_dagster.evaluation.systems.fields import answer_reader, request_body
 from ragbench_dagster.settings import HttpSystem
 
 _ATTEMPTS = 3
-_TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
-_HOPELESS = {401, 403, 404, 405, 410, 501}  # the same for every question: key, URL or method
+_UNREACHED, _CUT = 0, -1  # in place of a status
+_NO_STATUS = {
+    _UNREACHED: "ConnectionError: the endpoint cannot be reached",
+    _CUT: "ConnectionError: the connection was cut",
+}
+_TRANSIENT = {_CUT, 408, 425, 429, 500, 502, 503, 504}
+_HOPELESS = {_UNREACHED, 401, 403, 404, 405, 410, 501}  # the same for every question: key, URL or method
 _PATIENCE = 5  # hopeless answers in a row, before any good one, until the system is given up
 _MAX_WAIT_S = 60  # between two attempts, whatever the service asks for
 _MAX_BYTES = 10_000_000
@@ -66,7 +69,7 @@ class Endpoint(System):
         if where.scheme not in ("http", "https") or not where.hostname:
             raise UserError(f"{self._key}.url: must be a full http(s) address")
         self._host = where.hostname
-        self._reader = ResponseMap(settings.response, f"{self._key}.response")
+        self._answer_in = answer_reader(settings.response, f"{self._key}.response")
         request_body(settings.request, {"query": "", "history": []}, f"{self._key}.request")
         self._session: aiohttp.ClientSession | None = None
         self._next_start = 0.0
@@ -81,16 +84,18 @@ class Endpoint(System):
             async with asyncio.timeout(self._http.timeout_s):
                 status, data, wait = await self._send(body)
             clock.stop()
-            if status not in _TRANSIENT or attempt == _ATTEMPTS:
+            # A service that answered before is restarting; one that never did is not there.
+            again = status in _TRANSIENT or (status == _UNREACHED and self._answered)
+            if not again or attempt == _ATTEMPTS:
                 break
             await asyncio.sleep(min(2.0 ** (attempt - 1) if wait is None else wait, _MAX_WAIT_S))
         self._judge_status(status)
         if not 200 <= status < 300:
-            raise ItemError(f"HTTP {status}" if status else "ConnectionError: the endpoint cannot be reached")
+            raise ItemError(_NO_STATUS.get(status, f"HTTP {status}"))
         return self._read(data)
 
     async def _send(self, body: dict[str, Any]) -> tuple[int, bytes, float | None]:
-        """(status, body, seconds the service asks to wait); status 0 where no connection came about."""
+        """(status, body, seconds the service asks to wait)."""
         session = self._open()
         asked: dict[str, Any] = {"json": body}
         if self._http.method == "GET":
@@ -103,11 +108,11 @@ class Endpoint(System):
                 wait = None if reply.status < 400 else wait_of(reply.headers, _text(data), time.time())
                 return reply.status, data, wait
         except (aiohttp.ClientConnectorError, aiohttp.ClientConnectorCertificateError):
-            return 0, b"", None
+            return _UNREACHED, b"", None
         except aiohttp.InvalidURL as fault:
             raise UserError(f"{self._key}.url: not a valid address") from fault
         except aiohttp.ClientError:
-            return 503, b"", None  # cut in the middle: worth another try
+            return _CUT, b"", None
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -134,11 +139,11 @@ class Endpoint(System):
         """Give up a system whose first answers all say that no question will ever be answered."""
         if 200 <= status < 300:
             self._answered = True
-        self._in_a_row = self._in_a_row + 1 if status in _HOPELESS or status == 0 else 0
+        self._in_a_row = self._in_a_row + 1 if status in _HOPELESS else 0
         if self._answered or self._in_a_row < _PATIENCE:
             return
         what = {
-            0: "cannot be reached; check url, network and certificate",
+            _UNREACHED: "cannot be reached; check url, network and certificate",
             401: "refuses the key (401); check headers",
             403: "refuses the key (403); check headers",
             404: "has no such path (404); check url",
@@ -153,12 +158,7 @@ class Endpoint(System):
             value = json.loads(data.decode("utf-8"))
         except (ValueError, RecursionError) as fault:
             raise ItemError("NotJson: the body is not JSON in UTF-8") from fault
-        if isinstance(value, Mapping) and value.get("error") and self._reader.lacks_response(value):
-            raise ItemError("ErrorInBody: status 200 with an error inside")
-        response, passages = self._reader.read(value)
-        if response is None and not passages:
-            raise ItemError("EmptyAnswer: neither an answer nor passages where response says they are")
-        return answer_of(response, passages)
+        return self._answer_in(value)
 
     async def aclose(self) -> None:
         if self._session is not None:

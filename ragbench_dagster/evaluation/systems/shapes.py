@@ -67,7 +67,7 @@ def _parts(value: Any, ids: str) -> tuple[str | None, list[Passage]]:
     if value is None or isinstance(value, str):
         return value, []
     if isinstance(value, Mapping):
-        return _text(_first(value, _ANSWER)), _mapping_passages(value, ids)
+        return _text(_first(value, _ANSWER)), passages_of(value, ids)
     if isinstance(value, tuple):
         return _tuple_parts(value, ids)
     if isinstance(value, list):
@@ -87,12 +87,20 @@ def _tuple_parts(value: tuple[Any, ...], ids: str) -> tuple[str | None, list[Pas
     return _text(value[0]), passages
 
 
-def _mapping_passages(value: Mapping[str, Any], ids: str) -> list[Passage]:
+def passages_of(value: Mapping[str, Any], ids: str = "node") -> list[Passage]:
+    """The passages of an answer that is an object.
+
+    Raises:
+        ItemError: what should be a list is none.
+    """
     nodes = _first(value, _PASSAGES)
+    contexts, listed = value.get("contexts"), value.get("retrieved_ids")
+    for name, found in (("source_nodes", nodes), ("contexts", contexts), ("retrieved_ids", listed)):
+        if found is not None and (isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable)):
+            raise ItemError(f"WrongShape: {name} is a {type(found).__name__}, not a list")
     if nodes is not None:
         return [to_passage(p, ids, bare="id") for p in nodes]
-    passages: list[Passage] = [(None, None, _text(text)) for text in value.get("contexts") or ()]
-    listed = value.get("retrieved_ids")
+    passages: list[Passage] = [(None, None, _text(text)) for text in contexts or ()]
     return passages if listed is None else _with_ids(passages, list(listed))
 
 
@@ -124,10 +132,10 @@ def to_passage(value: Any, ids: str, bare: str) -> Passage:
         inner: Mapping[str, Any] = nested if isinstance(nested, Mapping) else value
         key, text = _first(inner, _IDS), _first(inner, _TEXTS)
         score = _first(value, _SCORES)
-        return None if key is None else str(key), _number(score), None if text is None else str(text)
+        return None if key is None else str(key), number(score), None if text is None else str(text)
     node = getattr(value, "node", value)
     if hasattr(node, "get_content"):
-        return _node_id(node, ids), _number(getattr(value, "score", None)), node.get_content()
+        return _node_id(node, ids), number(getattr(value, "score", None)), node.get_content()
     if hasattr(value, "page_content"):  # a LangChain document
         return _metadata_id(value), None, str(value.page_content)
     raise ItemError(f"WrongShape: {type(value).__name__} is no passage")
@@ -167,7 +175,8 @@ def _text(value: Any) -> str | None:
     raise ItemError(f"WrongShape: the answer is a {type(value).__name__}, not text")
 
 
-def _number(value: Any) -> float | None:
+def number(value: Any) -> float | None:
+    """A finite number, or None for anything else."""
     if isinstance(value, bool | str) or value is None:
         return None
     try:
