@@ -194,7 +194,7 @@ def _run(text: str, words: Words, at: int) -> list[int]:
 
 def _singles(text: str, words: Words, facts: Facts) -> Iterator[Span]:
     foreign = _is_foreign(words)
-    for start, end, word, bits in words:
+    for at, (start, end, word, bits) in enumerate(words):
         if not _titled(word) or bits & (ORDINARY | PRODUCT | STOP) or len(word) < 3:
             continue
         if _joined(text, start, end) or _FIRM.match(text, end):
@@ -204,6 +204,10 @@ def _singles(text: str, words: Words, facts: Facts) -> Iterator[Span]:
                 yield Span(start, _stem((start, end, word, bits)), "PERSON", 0.4)
             continue
         if foreign and bits & FOREIGN and not bits & FIRST:
+            continue
+        if not _NAME_CASE.fullmatch(word) or _dated(text, start, end):
+            continue
+        if not bits & FIRST and _phrase(words, at, text):
             continue
         if bits & PLACE and re.search(r"\b[A-Z]\w+\s\Z", text[max(0, start - 12) : start]):
             continue  # South Africa, New York
@@ -216,6 +220,22 @@ def _singles(text: str, words: Words, facts: Facts) -> Iterator[Span]:
         if firm and firm[1] - firm[0] > end - start + 1:
             continue
         yield Span(start, _stem((start, end, word, bits)), "PERSON", 0.5)
+
+
+def _dated(text: str, start: int, end: int) -> bool:
+    """A month in a date: "24 April 2020"."""
+    return bool(
+        re.search(r"\d(?:st|nd|rd|th)?\s\Z", text[max(0, start - 4) : start])
+        or re.match(r"\s(?:\d|of\s\d)", text[end : end + 5])
+    )
+
+
+def _phrase(words: Words, at: int, text: str) -> bool:
+    """A family name that names a thing: followed by a capitalised everyday word, "Torres Strait"."""
+    if at + 1 >= len(words) or text[words[at][1] : words[at + 1][0]] != " ":
+        return False
+    _, _, after, bits = words[at + 1]
+    return _titled(after) and bool(bits & ORDINARY) and not bits & NAME
 
 
 def _shows(text: str, start: int, end: int, word: str, bits: int) -> bool:

@@ -74,7 +74,7 @@ LOOSE = _c(rf"(?:\b{N}\s)?{_LOOSE_PREFIX}\s(?P<w>(?:{W}\s){{0,5}}?{W}),?\s{N}\b"
 BEFORE_ENDING = _c(rf"\b{N}\s(?P<w>[^\W\d_]{{2,40}}{_ENDINGS})(?!\w)")
 ALONE = _c(rf"\b(?P<w>{W})\s(?:{_ALONE})\s{N}\b")
 TITLED = _c(
-    rf"\b(?!(?:1[6-9]|20)\d\d\s)\d{{1,6}}[a-zA-Z]?,?\s(?:[NSEW]\.?\s|(?:North|South|East|West)\s)?(?:[A-ZÀ-ÖØ-Þ][\w.'’-]{{0,30}}\s){{1,4}}(?i:{_EVERYDAY})\b\.?",
+    rf"\b(?!(?:1[6-9]|20)\d\d\s)\d{{1,6}}[a-zA-Z]?,?\x20(?:[NSEW]\.?\x20|(?:North|South|East|West)\x20)?(?:[A-ZÀ-ÖØ-Þ][\w.'’-]{{0,30}}\x20){{1,4}}(?i:{_EVERYDAY})\b\.?",
     0,
 )
 # A name between two numbers, as some forms write it: "65 Bodbysund 61".
