@@ -1,0 +1,170 @@
+"""`ragbench dev` for real: UI, daemon, sensor, a materialization through the page's own API, the graph in a browser."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import contextmanager
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+GROUPS = ("traffic", "dataset", "bm25", "logged", "calibration", "reporting")
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+
+@contextmanager
+def dev_server(ws):
+    """The base URL of `ragbench dev` on a free port."""
+    command = [sys.executable, "-m", "ragbench_dagster.cli", "dev", "--workspace", str(ws.root), "--port", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    try:
+        for line in process.stderr:
+            found = re.search(r"http://127\.0\.0\.1:\d+", line)
+            if found:
+                break
+        else:
+            pytest.fail("ragbench dev ended before it served")
+        yield found[0]
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+def ask(base, query, **variables):
+    body = json.dumps({"query": query, "variables": variables}).encode()
+    request = urllib.request.Request(f"{base}/graphql", body, {"content-type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        found = json.load(reply)
+    assert "errors" not in found, found["errors"]
+    return found["data"]
+
+
+def wait_for(seconds, what, condition):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(1)
+    pytest.fail(f"{what}: not within {seconds} s")
+
+
+RUNS = "{runsOrError(limit: 20) {... on Runs {results {jobName status tags {key value}}}}}"
+SWITCHES = """{repositoriesOrError {... on RepositoryConnection {nodes {
+    schedules {name scheduleState {status}} sensors {name sensorState {status}}}}}}"""
+LAUNCH = """mutation ($p: ExecutionParams!) {launchPipelineExecution(executionParams: $p) {
+    __typename ... on LaunchRunSuccess {run {runId}} ... on PythonError {message}
+    ... on RunConfigValidationInvalid {errors {message}}}}"""
+STATUS = "query ($id: ID!) {runOrError(runId: $id) {... on Run {status}}}"
+
+
+def partitions(base):
+    """(job, day) of every run."""
+    found = []
+    for run in ask(base, RUNS)["runsOrError"]["results"]:
+        tags = {t["key"]: t["value"] for t in run["tags"]}
+        found.append((run["jobName"], tags.get("dagster/partition") or tags.get("dagster/asset_partition_range_end")))
+    return found
+
+
+@pytest.mark.slow
+def test_the_ui_materializes_the_sensor_sees_new_logs_once_and_the_graph_shows_every_asset(make_workspace):
+    ws = make_workspace(days=2)
+    late = ws.root / "logs" / "2026-11-22.jsonl.gz"
+    kept = late.read_bytes()
+    late.unlink()
+    with dev_server(ws) as base:
+        node = ask(base, SWITCHES)["repositoriesOrError"]["nodes"][0]
+        assert {s["name"]: s["scheduleState"]["status"] for s in node["schedules"]} == {
+            "nightly_schedule": "RUNNING",
+            "refresh_schedule": "RUNNING",
+        }
+        assert {s["name"]: s["sensorState"]["status"] for s in node["sensors"]} == {
+            "failed_runs": "RUNNING",
+            "log_files": "RUNNING",
+        }
+        selector = {
+            "repositoryName": "__repository__",
+            "repositoryLocationName": "ragbench_dagster",
+            "pipelineName": "ingest",
+            "assetSelection": [{"path": ["sampled_requests"]}],
+            "assetCheckSelection": [],
+        }
+        launched = ask(
+            base,
+            LAUNCH,
+            p={
+                "selector": selector,
+                "mode": "default",
+                "runConfigData": {},
+                "executionMetadata": {"tags": [{"key": "dagster/partition", "value": "2026-11-21"}]},
+            },
+        )["launchPipelineExecution"]
+        assert launched["__typename"] == "LaunchRunSuccess", launched
+        run_id = launched["run"]["runId"]
+        wait_for(
+            120, "the run of the UI", lambda: ask(base, STATUS, id=run_id)["runOrError"]["status"] == "SUCCESS"
+        )
+        assert (ws.traffic("2026-11-21") / "sampled.parquet").exists()
+        # The sensor: the day that was there at the start, then a new file, once.
+        wait_for(150, "the sensor's first run", lambda: ("ingest", "2026-11-21") in partitions(base)[:-1])
+        late.write_bytes(kept)
+        wait_for(150, "the sensor's run of the new file", lambda: ("ingest", "2026-11-22") in partitions(base))
+        wait_for(120, "its result", lambda: (ws.traffic("2026-11-22") / "privacy.json").exists())
+        time.sleep(35)  # another tick
+        assert partitions(base).count(("ingest", "2026-11-22")) == 1
+        if CHROMIUM is None:
+            pytest.skip("no chromium: the asset graph was not looked at")
+        names = _names_in_the_graph(base)
+    wanted = {
+        "sampled_requests", "scrubbed_requests", "scrub_quality", "dataset_release", "dedupe_quality", "responses",
+        "retrieval_scores", "verdicts", "judge_calibration", "score_table", "summary", "leaderboard", "gate", "report",
+        "experiment_run",
+    }  # fmt: skip
+    assert wanted <= names, wanted - names
+
+
+def _names_in_the_graph(base):
+    """Every word in the graph of the lineage page with all groups open; the page must not complain."""
+    from playwright.sync_api import sync_playwright
+
+    complaints = []
+    with sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        page = browser.new_page(viewport={"width": 2400, "height": 1400})
+        page.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
+        # The page keeps which groups are open in its address; names under "Jump to" stay folded.
+        opened = "%2C".join(f"global%40global%3A{group}" for group in GROUPS)
+        page.goto(f"{base}/asset-groups/?expanded={opened}")
+        page.locator("foreignObject", has_text="experiment_run").first.wait_for(timeout=60_000)
+        page.wait_for_timeout(2000)
+        shot = os.environ.get("RAGBENCH_SCREENSHOTS")
+        if shot:
+            page.screenshot(path=f"{shot}/asset-graph.png")
+        names = {word for text in page.locator("foreignObject").all_inner_texts() for word in text.split()}
+        browser.close()
+    assert complaints == []
+    return names
+
+
+def test_a_busy_port_is_one_line_and_exit_code_2(make_workspace):
+    ws = make_workspace(days=1)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-m", "ragbench_dagster.cli", "dev", "--workspace", str(ws.root), "--port", port]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert f"port {port} cannot be used" in done.stderr
