@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from ragbench_dagster.dataset.edits import Candidate, one_edit_pairs
+from ragbench_dagster.dataset.languages import is_readable
 from ragbench_dagster.dataset.phrases import is_placeholder, lists_hash, read_words
 from ragbench_dagster.dataset.words import is_mendable
 from ragbench_dagster.settings import Dedupe
@@ -31,7 +32,7 @@ _EMPTY_WORDS = read_words("function_words.txt")
 _METHOD = "1"  # raise it when a rule of the steps changes: releases are then cut anew
 _LISTS = (
     "codes.txt", "places.txt", "negations.txt", "negation_twins.txt", "grammar_words.txt", "function_words.txt",
-    "opposites.txt",
+    "opposites.txt", "languages.txt",
 )  # fmt: skip
 
 
@@ -174,7 +175,9 @@ def _best_targets(forms: Sequence[Form], ranks: list[int]) -> dict[int, list[int
     targets: dict[int, set[int]] = {}
     for pair in pairs:
         typo, target = owner[pair.typo], owner[pair.target]
-        if ranks[target] < ranks[typo] and not _established(pair, spread, len(mended[pair.wrong])):
+        if ranks[target] >= ranks[typo] or _established(pair, spread, len(mended[pair.wrong])):
+            continue
+        if " " in pair.right or is_readable(texts[pair.typo].split(" "), pair.wrong, pair.right):
             targets.setdefault(typo, set()).add(target)
     return {typo: sorted(found, key=ranks.__getitem__) for typo, found in targets.items()}
 
@@ -189,7 +192,7 @@ def _established(pair: Candidate, spread: dict[str, int], mended: int) -> bool:
         return False
     wrong = spread.get(pair.wrong, 0)
     right = min(spread.get(word, 0) for word in pair.right.split(" "))
-    if is_mendable(pair.right) and min(len(pair.wrong), len(pair.right)) < SHORT and not 1 == wrong < right / 3:
+    if is_mendable(pair.right) and min(len(pair.wrong), len(pair.right)) < SHORT and not 1 == wrong < right / 2:
         return True
     return wrong >= max(FREQUENT_FORMS, FREQUENT_SHARE * right) and mended < MENDED_SHARE * wrong
 

@@ -138,6 +138,16 @@ def refresh_day_of(ws: Workspace, day: str) -> str:
     return refresh_day(day, days[0] if days else day, ws.settings.dataset.refresh)
 
 
+def latest(ws: Workspace) -> Release | None:
+    """The release of the last refresh day that has one; None before the first.
+
+    Raises:
+        UserError: that release is broken.
+    """
+    found = sorted((ws.store / "releases").glob("????-??-??.json"))
+    return load_release(ws, read_json(found[-1])["release"]) if found else None
+
+
 def resolve(ws: Workspace, day: str) -> Release | None:
     """The release that serves `day`: its refresh day's, else the latest one before; None where there is none.
 

@@ -35,6 +35,7 @@ class Label:
     history: tuple[str, ...] = ()
     synthetic: bool = False  # a machine's paraphrase, kept out of the gate
     row: int = 0
+    example_id: str | None = None  # the queue's, where the row comes from one
 
     @property
     def labelled(self) -> bool:
@@ -81,6 +82,7 @@ def _label(row: dict[str, Any], where: str, number: int) -> Label:
         history=tuple(history),
         synthetic=row.get("synthetic") in (True, "true", "True", "1"),
         row=number,
+        example_id=_text(row, "example_id", where),
     )
 
 

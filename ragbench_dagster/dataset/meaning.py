@@ -25,20 +25,24 @@ _DIRECTION = frozenset(["from", "to", "into", "before", "after", "than", "over",
 
 def may_mean_the_same(one: str, other: str) -> bool:
     """True when nothing but wording parts two normalised forms."""
+    if not same_facts(one, other):
+        return False
     mine, theirs = one.split(" "), other.split(" ")
-    if _DIGITS.findall(one) != _DIGITS.findall(other) and Counter(_DIGITS.findall(one)) != Counter(
-        _DIGITS.findall(other)
-    ):
-        return False
-    only_mine, only_theirs = Counter(mine) - Counter(theirs), Counter(theirs) - Counter(mine)
-    if _denied(mine) != _denied(theirs) or _opposed(set(only_mine), set(only_theirs)):
-        return False
-    if any(_names(word) for word in (*only_mine, *only_theirs)):
-        return False
     content_mine, content_theirs = _content(mine), _content(theirs)
     if Counter(content_mine) == Counter(content_theirs):
         return content_mine == content_theirs or not (_DIRECTION & set(mine) and _DIRECTION & set(theirs))
     return not _same_frame(mine, theirs)
+
+
+def same_facts(one: str, other: str) -> bool:
+    """True when two forms agree in numbers, names, negations and opposites."""
+    if Counter(_DIGITS.findall(one)) != Counter(_DIGITS.findall(other)):
+        return False
+    mine, theirs = one.split(" "), other.split(" ")
+    only_mine, only_theirs = Counter(mine) - Counter(theirs), Counter(theirs) - Counter(mine)
+    if _denied(mine) != _denied(theirs) or _opposed(set(only_mine), set(only_theirs)):
+        return False
+    return not any(_names(word) for word in (*only_mine, *only_theirs))
 
 
 def _denied(tokens: list[str]) -> int:

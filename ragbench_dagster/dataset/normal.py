@@ -51,7 +51,7 @@ def _token_pattern(word: str) -> re.Pattern[str]:
           </?[a-z][a-z0-9_]*>                          # placeholder, or an HTML tag
         | (?<!\S)--[a-z0-9][\w-]*                      # --flag
         | (?<!\S)-[a-z](?=\s|$)                        # -v
-        | (?<![\w.)\]%])[-+]?\.?\d+(?:[.,:/']\d+)*[{word}]*\s?%?  # -5, 10.5, 24/7, 5'10, 3g, 50%
+        | (?<![\w.)\]%])[-+]?\.?\d+(?:[.,:/']\d+)*[{word}]*(?:\s?%)?  # -5, 10.5, 24/7, 5'10, 3g, 50%
         | (?<!\S)[/.\#@]?(?=[^\W_])[{word}]/[{word}](?![{word}/])  # w/o, i/o, a/b
         | (?<!\S)[/.][^\W\d_][{word}/.-]*              # .net, /etc/hosts
         | [\#@]?[{word}]+(?:[.][{word}]+)*(?:\+\+?|\#)?(?![{word}+\#])  # word, node.js, v1.5, c++, c#, #tag
@@ -169,13 +169,13 @@ def _squeezed(word: str) -> str:
 
 def _careful(token: str) -> list[str]:
     """Tokens that are more than a plain word; punctuation gives none."""
+    token = token.strip()
     if token == "&":
         return ["and"]
     if len(token) == 1 and not token.isalnum():
         return [token] if token.isascii() or unicodedata.category(token)[0] == "S" else []
     if not token.strip("_"):
         return []
-    token = token.strip()
     if token[0].isdigit() or token[0] in "+-.":
         token = token.replace(" ", "")
         return [token.replace(",", "") if _THOUSANDS.fullmatch(token) else token]

@@ -61,7 +61,7 @@ def _lists() -> tuple[Phrases, Phrases, frozenset[str], Phrases]:
 
 
 def is_placeholder(token: str) -> bool:
-    return token[0] == "<" and token[-1] == ">" and len(token) > 2
+    return token[:1] == "<" and token[-1:] == ">" and len(token) > 2
 
 
 def strip_phrases(tokens: list[str]) -> list[str]:
