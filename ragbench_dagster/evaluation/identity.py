@@ -53,7 +53,9 @@ def parameters(judge: Judge) -> dict[str, Any]:
 
 def prefix(evaluator: Evaluator, judge: Judge, round: str = "") -> str:
     """The part of the key that all items of one evaluator share."""
-    return digest(evaluator.name, evaluator.version, evaluator.template_hash or "", parameters(judge), round)
+    asks_nobody = getattr(evaluator, "local", False)
+    settings = {} if asks_nobody else parameters(judge)
+    return digest(evaluator.name, evaluator.version, evaluator.template_hash or "", settings, round)
 
 
 def verdict_key(shared: str, item: Item) -> str:

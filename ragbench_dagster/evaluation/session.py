@@ -11,7 +11,7 @@ from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation import identity, loop
 from ragbench_dagster.evaluation.identity import Evaluator, batched
 from ragbench_dagster.evaluation.judge import build_evaluator
-from ragbench_dagster.evaluation.judge.faults import JudgeUnavailable
+from ragbench_dagster.evaluation.judge.faults import JudgeUnavailable, Stopped
 from ragbench_dagster.evaluation.ledger import TRANSIENT, Entry, Ledger
 from ragbench_dagster.evaluation.runner import Meter, Progress, pull
 from ragbench_dagster.records import Item, Verdict
@@ -60,6 +60,7 @@ class Session:
         self._evaluators = evaluators
         self._ledger = ledger
         self._system = system
+        self._run_name = day or round  # all systems and the calibration of a night share one budget
         self._prefix: dict[str, str] = {}
         self._entry: dict[str, Entry] = {}
         for metric, evaluator in evaluators.items():
@@ -140,6 +141,9 @@ class Session:
             evaluator = self._evaluators[job.metric]
             try:
                 verdict = await evaluator.grade(job.item)
+            except Stopped:  # not judged, and not failed
+                self._fresh.discard(job.key)
+                return
             except UserError:
                 raise
             except Exception as fault:  # one bad item never spoils the others
@@ -152,7 +156,7 @@ class Session:
             for evaluator in self._evaluators.values():
                 prepare: Any = getattr(evaluator, "prepare", None)
                 if prepare is not None:
-                    await prepare(stop)
+                    await prepare(stop, self._run_name)
             await pull(self._missing(pairs, meter), work, workers, stop)
         except JudgeUnavailable as fault:
             self.unavailable = str(fault)

@@ -19,6 +19,27 @@ def build_evaluator(metric: str, judge: Judge, ws: Workspace | None = None) -> A
     Raises:
         UserError: settings that no verdict can be had with.
     """
-    from ragbench_dagster.evaluation.embedded import build
+    if metric == "semantic_similarity":
+        from ragbench_dagster.evaluation.judge.similarity import SemanticSimilarity
 
-    return build(metric)
+        return SemanticSimilarity()
+    if metric in judge.evaluators:
+        from ragbench_dagster.evaluation.judge.imported import load
+
+        return load(metric, judge.evaluators[metric], _llm(judge, ws), judge)
+    if judge.provider == "embedded":
+        from ragbench_dagster.evaluation.embedded import build
+
+        return build(metric)
+    from ragbench_dagster.evaluation.judge.catalog import build_llm_evaluator
+
+    return build_llm_evaluator(metric, judge, ws, _llm(judge, ws))
+
+
+def _llm(judge: Judge, ws: Workspace | None) -> Any:
+    """The judge's LLM, None for the embedded judge."""
+    if judge.provider == "embedded":
+        return None
+    from ragbench_dagster.evaluation.judge.catalog import judge_llm
+
+    return judge_llm(judge, ws)

@@ -1,0 +1,134 @@
+"""Any LlamaIndex `BaseEvaluator`, by import path: `judge.evaluators: {METRIC: "my_app.judges:build"}`.
+
+It gets the governed LLM, so that the one limiter, retry layer and budget hold for it too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+from dataclasses import replace
+from typing import Any
+
+from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
+
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation.judge.calls import collecting
+from ragbench_dagster.evaluation.judge.faults import ItemFault, Stopped
+from ragbench_dagster.evaluation.judge.templates import template_hash
+from ragbench_dagster.evaluation.loop import Stop
+from ragbench_dagster.records import Item, Verdict
+from ragbench_dagster.settings import Judge
+from ragbench_dagster.store import digest
+
+
+class Imported:
+    """Somebody else's evaluator with our interface.
+
+    `version` is the evaluator's own `version`, else a hash of its class's source: changed code judges anew.
+    """
+
+    def __init__(self, metric: str, evaluator: BaseEvaluator, llm: Any, judge: Judge) -> None:
+        self.name = metric
+        self._evaluator = evaluator
+        self._llm = llm
+        self._judge = judge
+        self.version = str(getattr(evaluator, "version", "") or _source_hash(type(evaluator)))
+        self.template_hash = _prompts_hash(evaluator)
+
+    @property
+    def workers(self) -> int:
+        return self._judge.concurrency.max
+
+    @property
+    def limited_by(self) -> str:
+        return getattr(self._llm, "limited_by", "")
+
+    async def prepare(self, stop: Stop, run: str) -> None:
+        if self._llm is not None:
+            self._llm.prepare(stop, run)
+
+    async def aclose(self) -> None:
+        if self._llm is not None:
+            await self._llm.aclose()
+
+    async def grade(self, item: Item) -> Verdict:
+        with collecting() as log:
+            try:
+                result = await self._evaluator.aevaluate(
+                    query=item.query,
+                    response=item.response,
+                    contexts=list(item.contexts),
+                    reference=item.reference,
+                    second_response=item.second,
+                )
+                verdict = _verdict(result)
+            except ItemFault as fault:
+                verdict = Verdict(fault.status, feedback=fault.reason)
+            except (UserError, Stopped):
+                raise
+            except ValueError:
+                # Stock evaluators raise it for inputs they lack before a call, and for replies they cannot read after.
+                asked = log.calls > 0
+                verdict = Verdict(
+                    "unparsable" if asked else "not_applicable", feedback="the evaluator raised ValueError"
+                )
+        return log.onto(verdict)
+
+
+def load(metric: str, path: str, llm: Any, judge: Judge) -> Imported:
+    """The evaluator that `path` (`module:factory`) makes; the factory gets `llm` where it takes one.
+
+    Raises:
+        UserError: it cannot be imported or made, or makes no BaseEvaluator.
+    """
+    where = f"judge.evaluators.{metric}: {path}"
+    name, _, attribute = path.partition(":")
+    try:
+        factory = getattr(importlib.import_module(name), attribute)
+    except (ImportError, AttributeError, ValueError) as fault:
+        raise UserError(f"{where}: cannot be imported ({fault}); give module:factory") from fault
+    parameters: Any = {}
+    if callable(factory):
+        with contextlib.suppress(TypeError, ValueError):
+            parameters = inspect.signature(factory).parameters
+    takes_llm = "llm" in parameters
+    if takes_llm and llm is None:
+        raise UserError(f"{where}: asks for an LLM; set judge.provider and judge.model")
+    try:
+        evaluator = factory(llm=llm) if takes_llm else factory()
+    except Exception as fault:
+        raise UserError(f"{where}: cannot be made ({type(fault).__name__}: {str(fault)[:120]})") from fault
+    if not isinstance(evaluator, BaseEvaluator):
+        raise UserError(f"{where}: makes a {type(evaluator).__name__}, not a LlamaIndex BaseEvaluator")
+    return Imported(metric, evaluator, llm if takes_llm else None, judge)
+
+
+def _verdict(result: EvaluationResult) -> Verdict:
+    feedback = (result.feedback or "")[:2000]
+    if result.invalid_result:
+        return Verdict("unparsable", feedback=(result.invalid_reason or feedback)[:2000], raw=feedback)
+    score, passing = result.score, result.passing
+    if score is None and passing is None:
+        return Verdict("unparsable", feedback="the evaluator gave no score", raw=feedback)
+    if score is None:
+        score = float(bool(passing))
+    if score != score or score in (float("inf"), float("-inf")):
+        return Verdict("unparsable", feedback="the evaluator's score is no number", raw=feedback)
+    return replace(Verdict("scored", float(score), passing), feedback=feedback, raw=feedback)
+
+
+def _source_hash(kind: type[Any]) -> str:
+    try:
+        return digest(inspect.getsource(kind), size=8)
+    except (OSError, TypeError):
+        return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _prompts_hash(evaluator: BaseEvaluator) -> str:
+    try:
+        prompts = evaluator.get_prompts()
+    except AttributeError:  # 0.14: AnswerRelevancyEvaluator names a template that it does not have
+        prompts = {"eval_template": evaluator._eval_template} if hasattr(evaluator, "_eval_template") else {}
+    return digest({name: template_hash(prompt) for name, prompt in sorted(prompts.items())}, size=8)

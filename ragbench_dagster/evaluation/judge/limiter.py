@@ -1,0 +1,220 @@
+"""One limiter a provider: requests a minute, tokens a minute, and a concurrency that it finds by itself.
+
+Every HTTP attempt of every evaluator asks here first. How it behaves:
+
+* Requests and tokens are spread evenly (GCRA, the virtual scheduling of ITU-T I.371): the next one may go when the
+  one before has used up its share of the minute. Half a second's worth may be caught up, so that a late event loop
+  loses nothing, and the pace is 1 % below the limit, so that a server's sliding window never sees one too many.
+* Tokens are estimated before and corrected by the usage that the provider reports.
+* Concurrency starts at `start`, grows by one a success (doubling each round trip) until the first 429, later by one
+  a round; it never exceeds `max`. A 429 halves it, once an episode: answers to what was sent before the halving say
+  nothing new. Errors of the server (5xx, time-outs) hold it where it is.
+* A lone 429 holds back its own item; a second one without a success between them holds back everybody until the
+  provider's wait is over.
+* Attempts that follow a fault go first: they are the oldest.
+
+What is paced is kept for the life of the process, across event loops, so that a night's second system does not start
+the minute again; what belongs to a loop (who waits) is made anew for each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from ragbench_dagster.evaluation.loop import Stop
+from ragbench_dagster.settings import Concurrency
+
+Outcome = Literal["ok", "rate", "fault", "none"]
+_PACE = 0.99  # of the limit
+_CATCH_UP_S = 0.5
+
+
+class TooLong(Exception):
+    """Everybody is held back for longer than this item may take; the seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
+@dataclass(slots=True)
+class Permit:
+    """Leave for one HTTP attempt."""
+
+    sent_at: float
+    tokens: float
+
+
+@dataclass(slots=True)
+class Pace:
+    """An even pace of `per_minute` units."""
+
+    per_minute: float | None
+    due: float = 0.0  # when what was let through so far is used up, by the clock
+
+    def free_at(self) -> float:
+        return self.due - _CATCH_UP_S if self.per_minute else 0.0
+
+    def take(self, now: float, units: float) -> None:
+        if self.per_minute:
+            self.due = max(now, self.due) + self.cost(units)
+
+    def give_back(self, units: float) -> None:
+        if self.per_minute:
+            self.due -= self.cost(units)
+
+    def cost(self, units: float) -> float:
+        assert self.per_minute is not None
+        return units * 60 / (self.per_minute * _PACE)
+
+
+class Limiter:
+    """Lets attempts through at the pace a provider allows.
+
+    Args:
+        rpm: requests a minute; None: not limited.
+        tpm: tokens a minute, prompt and completion together; None: not limited.
+        concurrency: attempts in flight.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        rpm: float | None,
+        tpm: float | None,
+        concurrency: Concurrency,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._requests, self._tokens = Pace(rpm), Pace(tpm)
+        self._bounds = concurrency
+        self._clock = clock
+        self.limit = float(concurrency.start)
+        self._doubling = True
+        self._backed_off_at = float("-inf")
+        self._held_until = float("-inf")
+        self._rates_in_a_row = 0
+        self.limited_by = ""
+        self._enter(None)
+
+    def _enter(self, running: asyncio.AbstractEventLoop | None) -> None:
+        self._loop = running
+        self._waiting: list[tuple[int, int, float, asyncio.Future[Permit]]] = []
+        self._count = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self.in_flight = 0
+
+    async def acquire(
+        self, tokens: float, stop: Stop | None = None, again: bool = False, within_s: float | None = None
+    ) -> Permit:
+        """Wait for leave to send one attempt of about `tokens` tokens.
+
+        Args:
+            tokens: estimate of prompt and completion together.
+            stop: asked before and after.
+            again: the attempt follows a fault; it goes first.
+            within_s: seconds that the item has left; None: no bound.
+
+        Raises:
+            TooLong: the provider's own wait is longer than that.
+        """
+        running = asyncio.get_running_loop()
+        if running is not self._loop:
+            self._enter(running)
+        held = self._held_until - self._clock()
+        if within_s is not None and held > within_s:
+            raise TooLong(held)
+        if not self._waiting and (permit := self._grant(tokens)) is not None:
+            return permit
+        future: asyncio.Future[Permit] = running.create_future()
+        self._count += 1
+        heapq.heappush(self._waiting, (0 if again else 1, self._count, tokens, future))
+        self._wake()
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():
+                self.release(future.result(), "none")  # let through, but nobody is there any more
+            raise
+
+    def release(self, permit: Permit, outcome: Outcome, used: float | None = None, wait_s: float | None = None) -> None:
+        """An attempt ended.
+
+        Args:
+            permit: of the attempt.
+            outcome: `ok`, `rate` (429), `fault` (the server's) or `none` (says nothing of the provider).
+            used: tokens that the provider reports; None keeps the estimate.
+            wait_s: how long the provider asks to wait.
+        """
+        self.in_flight -= 1
+        if used is not None:
+            self._tokens.give_back(permit.tokens - used)
+        now = self._clock()
+        if outcome == "ok":
+            self._rates_in_a_row = 0
+            if self.in_flight + 1 >= int(self.limit):  # it was used: more may be asked for
+                step = 1.0 if self._doubling else 1 / self.limit
+                self.limit = min(self._bounds.max, self.limit + step)
+        elif outcome == "rate":
+            self._rates_in_a_row += 1
+            if permit.sent_at > self._backed_off_at:
+                self._backed_off_at = now
+                self._doubling = False
+                self.limit = max(self._bounds.min, self.limit / 2)
+            if self._rates_in_a_row > 1:
+                self._held_until = max(self._held_until, now + (wait_s if wait_s is not None else 1.0))
+        self._wake()
+
+    def _grant(self, tokens: float) -> Permit | None:
+        now = self._clock()
+        if self.in_flight >= int(self.limit):
+            self.limited_by = "concurrency"
+            return None
+        if self._free_at() > now:
+            return None
+        self.in_flight += 1
+        self._requests.take(now, 1)
+        self._tokens.take(now, tokens)
+        return Permit(now, tokens)
+
+    def _free_at(self) -> float:
+        reasons = (
+            (self._held_until, "429"),
+            (self._requests.free_at(), "requests a minute"),
+            (self._tokens.free_at(), "tokens a minute"),
+        )
+        moment, why = max(reasons)
+        if moment > self._clock():
+            self.limited_by = why
+        return moment
+
+    def _wake(self) -> None:
+        """Let through whoever may go now, and come back when the next may."""
+        while self._waiting:
+            tokens, future = self._waiting[0][2:]
+            if future.done():  # cancelled
+                heapq.heappop(self._waiting)
+                continue
+            permit = self._grant(tokens)
+            if permit is None:
+                break
+            heapq.heappop(self._waiting)
+            future.set_result(permit)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._waiting and self.in_flight < int(self.limit) and self._loop is not None:
+            self._timer = self._loop.call_later(max(0.0, self._free_at() - self._clock()), self._wake)
+
+
+_limiters: dict[tuple[object, ...], Limiter] = {}
+
+
+def shared_limiter(provider: str, rpm: float | None, tpm: float | None, concurrency: Concurrency) -> Limiter:
+    """The one limiter of `provider` (its address and the name of its key) in this process."""
+    key = (provider, rpm, tpm, concurrency)
+    return _limiters.setdefault(key, Limiter(rpm, tpm, concurrency))

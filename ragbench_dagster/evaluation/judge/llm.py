@@ -1,0 +1,219 @@
+"""A LlamaIndex LLM whose every call goes through the governor: our evaluators, stock ones and engines alike.
+
+The request body is exactly what the settings say, and the answer is read as JSON: LlamaIndex's own path drops the
+headers, fails on `choices: null`, and forces a temperature. What a reply means belongs in `reply.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import httpx
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, LLMMetadata, MessageRole
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.llms.openai_like import OpenAILike
+from openai import APIStatusError, AsyncOpenAI, DefaultAioHttpClient
+
+from ragbench_dagster.evaluation.judge.breaker import Breaker
+from ragbench_dagster.evaluation.judge.budget import Budget, price_of, run_budget
+from ragbench_dagster.evaluation.judge.calls import current
+from ragbench_dagster.evaluation.judge.faults import JudgeUnavailable, of_answer, of_exception, of_success
+from ragbench_dagster.evaluation.judge.governor import Governor
+from ragbench_dagster.evaluation.judge.limiter import Limiter, shared_limiter
+from ragbench_dagster.evaluation.judge.reply import text_of
+from ragbench_dagster.evaluation.judge.tokens import TokenMeter
+from ragbench_dagster.evaluation.loop import Stop
+from ragbench_dagster.settings import Judge
+
+_TOP_LOGPROBS = 20  # the most that providers give
+_COMPLETION_GUESS = 128.0  # tokens, until the provider has reported
+_dispatcher = get_dispatcher("ragbench_dagster.evaluation.judge")
+
+
+@dataclass
+class _InLoop:
+    """What belongs to one event loop."""
+
+    client: AsyncOpenAI
+    http: httpx.AsyncClient
+    governor: Governor
+    stop: Stop = field(default_factory=Stop)
+
+
+class GovernedLLM(OpenAILike):
+    """The judge's model, behind one limiter, one retry layer, one breaker and one budget.
+
+    Args:
+        judge: its settings; `openai` and `openai_like` differ in the default address and context window only.
+        workspace: whose budget it is; "" for none.
+    """
+
+    _judge: Judge = PrivateAttr()
+    _workspace: str = PrivateAttr()
+    _meter: TokenMeter = PrivateAttr()
+    _limiter: Limiter = PrivateAttr()
+    _budget: Budget = PrivateAttr()
+    _loops: Any = PrivateAttr()
+
+    def __init__(self, judge: Judge, workspace: str = "") -> None:
+        super().__init__(
+            model=judge.model or "",
+            api_base=judge.api_base or "https://api.openai.com/v1",
+            api_key="set when the first call is made",
+            is_chat_model=True,
+            context_window=judge.context_window or 0,
+            max_tokens=judge.max_tokens or judge.max_completion_tokens,
+            temperature=judge.temperature or 0,
+            timeout=judge.timeout_s,
+            max_retries=0,
+        )
+        self._judge = judge
+        self._workspace = workspace
+        self._meter = TokenMeter(min(_COMPLETION_GUESS, self.max_tokens or _COMPLETION_GUESS))
+        provider = f"{self.api_base} {judge.api_key_env}"
+        self._limiter = shared_limiter(provider, judge.rpm, judge.tpm, judge.concurrency)
+        self._budget = Budget(judge.budget_usd)
+        self._loops = WeakKeyDictionary()
+
+    @property
+    def judge(self) -> Judge:
+        return self._judge
+
+    @property
+    def limited_by(self) -> str:
+        return self._limiter.limited_by
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(
+            context_window=self.context_window,
+            num_output=self.max_tokens or -1,
+            is_chat_model=True,
+            is_function_calling_model=False,
+            model_name=self.model,
+        )
+
+    def prepare(self, stop: Stop, run: str) -> None:
+        """Tie the calls of the running loop to `stop` and to the budget of `run`.
+
+        Raises:
+            JudgeUnavailable: the key's variable is not set.
+        """
+        self._budget = run_budget(self._workspace, run, self._judge.budget_usd)
+        here = self._here()
+        here.stop = stop
+        here.governor.budget = self._budget
+
+    async def aclose(self) -> None:
+        """Close the running loop's connections."""
+        here = self._loops.pop(asyncio.get_running_loop(), None)
+        if here is not None:
+            await here.http.aclose()
+
+    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        # LlamaIndex's tracing costs a third of a millisecond a call: only where somebody listens.
+        if _is_traced() or self.callback_manager.handlers:
+            return await super().achat(messages, **kwargs)
+        return await self._achat(messages, **kwargs)
+
+    async def _achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        here = self._here()
+        sent = [{"role": m.role.value, "content": m.content or ""} for m in messages]
+        body = {**self._request(), **kwargs, "messages": sent}
+        prompt = "\n".join(m["content"] for m in sent)
+        answer = await here.governor.call(lambda: _send(here.client, body, prompt), len(prompt), current(), here.stop)
+        message = answer["choices"][0]["message"]
+        return ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=text_of(message)), raw=answer)
+
+    async def _acomplete(self, prompt: str, **kwargs: Any) -> CompletionResponse:
+        reply = await self._achat([ChatMessage(role=MessageRole.USER, content=prompt)], **kwargs)
+        return CompletionResponse(text=reply.message.content or "", raw=reply.raw)
+
+    def _chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        raise NotImplementedError("the judge is asked asynchronously: call achat, so that its limits hold")
+
+    def _complete(self, prompt: str, **kwargs: Any) -> CompletionResponse:
+        raise NotImplementedError("the judge is asked asynchronously: call acomplete, so that its limits hold")
+
+    def _request(self) -> dict[str, Any]:
+        """The body without its messages: only what the settings name."""
+        judge = self._judge
+        body: dict[str, Any] = {"model": judge.model}
+        for name in ("temperature", "seed", "max_tokens", "max_completion_tokens"):
+            value = getattr(judge, name)
+            if value is not None:
+                body[name] = value
+        if judge.read == "logprobs":
+            body |= {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
+        return body | judge.extra
+
+    def _here(self) -> _InLoop:
+        loop = asyncio.get_running_loop()
+        here = self._loops.get(loop)
+        if here is None:
+            here = self._loops[loop] = self._connect()
+        return here
+
+    def _connect(self) -> _InLoop:
+        judge = self._judge
+        connections = judge.concurrency.max
+        http = DefaultAioHttpClient(
+            limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
+            timeout=httpx.Timeout(judge.timeout_s),
+            follow_redirects=False,
+        )
+        client = AsyncOpenAI(api_key=_key(judge), base_url=self.api_base, http_client=http, max_retries=0)
+        governor = Governor(judge, price_of(judge), self._limiter, Breaker(judge), self._budget, self._meter)
+        return _InLoop(client, http, governor)
+
+
+def _key(judge: Judge) -> str:
+    """The judge's key; `judge.api_key_env: ""` says that the server wants none."""
+    if not judge.api_key_env:
+        return "none"
+    key = os.environ.get(judge.api_key_env, "").strip()
+    if not key:
+        raise JudgeUnavailable(f"no judge key in this run: the variable {judge.api_key_env} is not set")
+    return key
+
+
+def _is_traced() -> bool:
+    """True where a LlamaIndex event or span handler is registered."""
+    link: Any = _dispatcher
+    while link is not None:
+        if link.event_handlers or any(type(h).__name__ != "NullSpanHandler" for h in link.span_handlers):
+            return True
+        link = link.parent if link.propagate else None
+    return False
+
+
+async def _send(client: AsyncOpenAI, body: dict[str, Any], prompt: str) -> dict[str, Any]:
+    """One attempt: the decoded answer, or `Trouble`."""
+    try:
+        answer = await client.post("/chat/completions", cast_to=httpx.Response, body=body)
+        status, headers, content = answer.status_code, answer.headers, answer.content
+    except APIStatusError as fault:
+        status, headers, content = fault.response.status_code, fault.response.headers, fault.response.content
+    except asyncio.CancelledError:
+        raise
+    except Exception as fault:
+        raise of_exception(fault) from None
+    try:
+        decoded = json.loads(content)
+    except ValueError:
+        decoded = content[:2000].decode("utf-8", "replace")
+    if not 200 <= status < 300:
+        raise of_answer(status, headers, decoded, time.time(), prompt)
+    trouble = of_success(decoded, headers, time.time(), prompt)
+    if trouble is not None:
+        raise trouble
+    assert isinstance(decoded, dict)
+    return decoded
