@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 from ragbench_dagster.reporting.night import Night
@@ -11,7 +12,7 @@ from ragbench_dagster.reporting.report.text import flat, number
 from ragbench_dagster.reporting.report.view import Card, Chart, Gate, NightView, Table
 from ragbench_dagster.store import Workspace, read_json
 
-MOST_TRENDS = 24
+TREND_BYTES = 450_000  # of all trend charts with their tables
 MOST_TESTS = 200
 LETTERS = {"release": "R", "system": "S", "judge": "J", "template": "T"}
 SAYS = {
@@ -95,7 +96,7 @@ def _trends(summary: dict[str, Any], found: list[Card]) -> tuple[list[Chart], st
     """A chart for each metric with two nights or more, and a sentence where there is none."""
     trend = summary.get("trend") or {}
     series = list(trend)
-    charts = []
+    charts: list[Chart] = []
     for card in found:
         own = {name: points[card.metric] for name, points in trend.items() if points.get(card.metric)}
         nights = {p["day"] for points in own.values() for p in points if p["value"] is not None}
@@ -103,8 +104,9 @@ def _trends(summary: dict[str, Any], found: list[Card]) -> tuple[list[Chart], st
             charts.append(_trend(len(charts), card, own, series))
     if not charts:
         return [], "The trend begins with the second night: so far there is one with scores, or none."
-    left = len(charts) - MOST_TRENDS
-    return charts[:MOST_TRENDS], f"{left} more metrics are in summary.json." if left > 0 else ""
+    sizes = list(accumulate(len(c.svg) + 110 * len(c.rows) for c in charts))
+    kept = sum(size <= TREND_BYTES for size in sizes)
+    return charts[:kept], f"{len(charts) - kept} more metrics are in summary.json." if kept < len(charts) else ""
 
 
 def _trend(place: int, card: Card, own: dict[str, list[dict[str, Any]]], series: list[str]) -> Chart:

@@ -67,7 +67,8 @@ def signed(value: float | None, digits: int = 3) -> str:
     """A difference, with its sign (a real minus) even where it is small."""
     if value is None or not math.isfinite(value):
         return DASH
-    return f"{value:+.{digits}f}".replace("-", "−")
+    text = f"{value:+.{digits}f}"
+    return text[1:] if float(text) == 0 else text.replace("-", "−")
 
 
 def percent(value: float | None) -> str:

@@ -21,8 +21,10 @@ class Figure:
     high: float | None = None
 
     @classmethod
-    def of(cls, row: dict[str, Any] | None) -> Figure:
-        row = row or {}
+    def of(cls, row: dict[str, Any] | float | None) -> Figure:
+        """From a row with value, low and high, or a bare number."""
+        if not isinstance(row, dict):
+            return cls(row)
         return cls(row.get("value"), row.get("low"), row.get("high"))
 
 
@@ -196,6 +198,7 @@ class Cases:
 
     rows: list[Case]
     failing: int  # answers with any failing verdict
+    verdicts: int = 0  # failing verdicts on them
     systems: list[str] = field(default_factory=list)
     metrics: list[str] = field(default_factory=list)
     categories: list[str] = field(default_factory=list)

@@ -96,7 +96,8 @@
   // On paper, what is shown in the list is printed open (the first 50), and closed again afterwards.
   let opened = [];
   window.addEventListener("beforeprint", () => {
-    opened = all("details:not([open]):not(.chart details)").filter((d) => !d.hidden).slice(0, 50);
+    const listed = all(".case:not([hidden]):not([open])").slice(0, 50);
+    opened = [...all("details.fine:not([open]), details.more:not([open])"), ...listed];
     for (const node of opened) node.open = true;
   });
   window.addEventListener("afterprint", () => {
