@@ -10,7 +10,7 @@ import numpy as np
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.reporting.night import Mask, Night, Scores, nights_before
-from ragbench_dagster.store import Workspace, read_json
+from ragbench_dagster.store import read_json
 
 LABELS = ("expected_doc_ids", "expected_grades", "expected_answer")
 
@@ -135,12 +135,22 @@ def in_part(scores: Scores, rows: Any, where: Mask) -> Any:
     return np.flatnonzero(where[rows])
 
 
-def workspace_systems(ws: Workspace) -> list[str]:
-    """Systems that `gate.systems` names, all: every system but the built-in bm25 where there is another."""
-    from ragbench_dagster.evaluation.systems import configured_systems
+BUILT_IN = "ragbench_dagster.evaluation.bm25:build"
 
-    names = sorted(configured_systems(ws))
-    if ws.settings.gate.systems != "all":
-        return list(ws.settings.gate.systems)
-    others = [name for name in names if name != "bm25"]
+
+def gate_systems(night: Night) -> list[str]:
+    """The systems that the gate decides on: `gate.systems`, or all but the built-in bm25 where there is another.
+
+    Systems of the settings count even where the night has no answers of theirs: they are missing then.
+    """
+    settings = night.ws.settings
+    if settings.gate.systems != "all":
+        return list(settings.gate.systems)
+    names = sorted({*settings.systems, *night.systems})
+    others = [name for name in names if not _built_in(night, name)]
     return others or names
+
+
+def _built_in(night: Night, name: str) -> bool:
+    found = night.ws.settings.systems.get(name)
+    return name == "bm25" if found is None else getattr(found, "engine", None) == BUILT_IN

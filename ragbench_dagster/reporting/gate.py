@@ -18,7 +18,7 @@ from ragbench_dagster.calibration.stats.power import (
     pairs_to_pass,
     rows_to_clear,
 )
-from ragbench_dagster.reporting.baseline import workspace_systems
+from ragbench_dagster.reporting.baseline import gate_systems
 from ragbench_dagster.reporting.correct import correctors
 from ragbench_dagster.reporting.gate_guards import NEVER_PASS, as_rows, examples_of, guards
 from ragbench_dagster.reporting.gate_rows import Closed, GateResult, Test, Verdict
@@ -39,7 +39,7 @@ def decide(ws: Workspace, day: str) -> GateResult:
     night = Night.open(ws, day)
     thresholds = thresholds_of(night)
     closed = guards(night)
-    systems = [name for name in workspace_systems(ws) if name in night.systems]
+    systems = [name for name in gate_systems(night) if name in night.systems]
     tests: list[Test] = []
     if not any(c.blocks_tests and c.system is None and c.metric is None for c in closed):
         builder = Builder(night, correctors(night, read_calibration(ws)))
@@ -93,8 +93,9 @@ def judge_tests(tests: list[Test], closed: list[Closed], judged: list[str], exam
         verdict = "fail"
     elif primary and not barring and all(t.verdict == "pass" for t in primary):
         verdict = "pass"
-    reasons = _reasons(verdict, failed, primary, barring)
+    reasons = _reasons(verdict, tests, failed, primary, barring)
     notes = [f"warning: {shown(t)}" for t in tests if t.verdict == "fail" and t.severity == "warn"]
+    notes += [f"{t.name()}: {t.reason}" for t in tests if t.kind == "margin" and t.reason and not t.primary]
     notes += [c.reason for c in closed if c not in barring]
     order = {"fail": 0, "inconclusive": 1, "pass": 2}
     rows: list[dict[str, Any]] = [
@@ -149,18 +150,17 @@ def _barring(closed: list[Closed], tests: list[Test], judged: list[str]) -> list
     return [guard for guard in closed if bars(guard)]
 
 
-def _reasons(verdict: Verdict, failed: list[Test], primary: list[Test], barring: list[Closed]) -> list[str]:
+def _reasons(
+    verdict: Verdict, tests: list[Test], failed: list[Test], primary: list[Test], barring: list[Closed]
+) -> list[str]:
     if verdict == "fail":
         worst = sorted(failed, key=lambda t: (t.p_adjusted or 0.0, t.p or 0.0))
         return [shown(t) for t in worst] + [c.reason for c in barring]
     if verdict == "pass":
         return [f"all {len(primary)} primary tests clear their limits"]
     reasons = [c.reason for c in barring]
-    if not primary and not barring:
-        reasons.append(
-            "there is no primary test: set thresholds in ragbench.yaml, for example {faithfulness: {min: 0.9}}"
-        )
-    elif not primary and not any(c.blocks_tests and c.metric is None for c in barring):
-        reasons.append("there is no primary test: set thresholds in ragbench.yaml")
+    if not primary and not any(c.blocks_tests and c.metric is None for c in barring):
+        reasons.append("no primary test: set thresholds in ragbench.yaml, for example {faithfulness: {min: 0.9}}")
+        reasons += [f"{t.name()}: {t.reason}" for t in tests if t.kind == "margin" and t.reason]
     covered = {c.reason for c in barring}
     return reasons + [not_clear(t) for t in primary if t.verdict != "pass" and t.reason not in covered]

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.reporting.baseline import workspace_systems
+from ragbench_dagster.reporting.baseline import gate_systems
 from ragbench_dagster.reporting.figures import coverage
 from ragbench_dagster.reporting.gate_rows import Closed
 from ragbench_dagster.reporting.night import Night
@@ -46,7 +46,7 @@ def _privacy(night: Night) -> list[Closed]:
 
 
 def _systems(night: Night) -> list[Closed]:
-    missing = [name for name in workspace_systems(night.ws) if name not in night.systems]
+    missing = [name for name in gate_systems(night) if name not in night.systems]
     return [Closed(f"system {name} has no answers tonight: run it, or take it out of gate.systems", "missing", name)
             for name in missing]  # fmt: skip
 

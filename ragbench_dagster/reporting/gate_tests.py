@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import special
 
-from ragbench_dagster.calibration.stats.paired import mean_below
+from ragbench_dagster.calibration.stats.paired import Change, mean_below
 from ragbench_dagster.calibration.stats.weighted import estimate
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.reporting import latency
@@ -114,16 +114,26 @@ class Builder:
 
     def _margins(self, scores: Scores, threshold: Threshold) -> Iterator[Test]:
         system, metric, margin = scores.system, scores.metric, threshold.margin or 0.0
-        baseline, why = self.baselines.find(system, threshold.baseline)
-        if baseline is None and threshold.baseline == system:
+        wanted = threshold.baseline
+        if wanted == system:
             return  # the baseline system itself
+        baseline, why = self.baselines.find(system, wanted)
         overall = self._test(system, metric, threshold, "overall", "margin", -margin)
         pairs = self.baselines.pairs(baseline, scores) if baseline else None
+        differs = self.baselines.differs(baseline, metric) if baseline else None
         if baseline is None or pairs is None:
             overall.reason = why or f"{baseline.name if baseline else 'the baseline'} has no {metric}"
+            if wanted == "last_passed":
+                # else no night could ever be the first to pass
+                overall.primary = False
+                overall.reason += ": the other thresholds decide until one has"
             yield overall
             return
-        differs = self.baselines.differs(baseline, metric)
+        if differs and wanted == "last_passed" and self._accepted(metric):
+            overall.primary = False
+            differs += "; the accepted judge starts anew, the other thresholds decide until a night has passed"
+        elif differs:
+            differs += ": if that is meant, accept the judge with ragbench calibrate --accept"
         yield _margin(overall, pairs, baseline, np.ones(len(scores.ids), dtype=bool), differs)
         if differs is None:
             for part in sorted({c for c in scores.category.tolist() if c}):
@@ -131,6 +141,10 @@ class Builder:
                 test = _margin(test, pairs, baseline, scores.category == part, None)
                 if test.n >= LEAST_PART:
                     yield test
+
+    def _accepted(self, metric: str) -> bool:
+        """True where a person accepted this very judge (ragbench calibrate --accept)."""
+        return (self.night.judge_of(metric).get("drift") or {}).get("state") in ("steady", "drifted")
 
     def _latency(self, system: str, metric: str, q: int, threshold: Threshold) -> Iterator[Test]:
         own = latency.times(self.night, system)
@@ -213,15 +227,19 @@ def _margin(test: Test, pairs: Pairs, baseline: Baseline, where: Mask, differs: 
     if change is None:
         test.reason = f"no example is shared with {baseline.name}"
         return test
-    test.n, test.value = change.n, change.value
-    if change.interval:
-        test.low, test.high = change.interval
+    fill_change(test, change)
     if differs:
+        test.p = test.clears = None
         test.reason = differs
-        return test
+    return test
+
+
+def fill_change(test: Test, change: Change) -> None:
+    """The figures of a paired change against a margin."""
+    test.n, test.value = change.n, change.value
+    test.low, test.high = change.interval or (None, None)
     test.p = change.p_loss
     test.at_limit = change.value <= test.limit
     test.clears = test.low is not None and test.low > test.limit
     test.discordance = change.discordance if change.binary else None
     test.spread = None if change.binary else change.spread
-    return test

@@ -93,19 +93,18 @@ def quantiles(draws: Floats) -> Interval:
     return float(part[low]), float(part[high])
 
 
-def rogan_gladen(passing: float, n: float, judge: JudgeDraws, checked: bool = False, seed: int = SEED) -> Corrected:
+def rogan_gladen(passing: float, n: float, judge: JudgeDraws, checked: bool = False) -> Corrected:
     """Method (b). `passing` of `n` rows passed the judge; both may be effective, fractional counts.
 
     Args:
         checked: the caller knows that `judge.refusal()` is None.
-        seed: of the draws of the judged share.
     """
     refusal = None if checked else judge.refusal()
     if refusal:
         return Corrected("none", None, None, refusal, youden=judge.youden)
     if n <= 0:
         return Corrected("none", None, None, "no scored answer", youden=judge.youden)
-    rng = np.random.default_rng(seed + 1)
+    rng = np.random.default_rng(SEED + 1)
     q = rng.beta(passing + 0.5, n - passing + 0.5, len(judge.se))
     raw = (q + judge.sp - 1) / (judge.se + judge.sp - 1)
     if float(((raw < 0) | (raw > 1)).mean()) > OUTSIDE:
@@ -132,7 +131,7 @@ class LabelledSample:
         return Table.of(self.human, self.judge)
 
 
-def from_labels(verdicts: Floats, weights: Floats | None, sample: LabelledSample, seed: int = SEED) -> Corrected:
+def from_labels(verdicts: Floats, weights: Floats | None, sample: LabelledSample, draws: int = DRAWS) -> Corrected:
     """Method (a): all rows' verdicts (labelled ones among them) and a random labelled sample of them.
 
     With weights each share stands on its own effective n (Kish per verdict group).
@@ -146,13 +145,13 @@ def from_labels(verdicts: Floats, weights: Floats | None, sample: LabelledSample
         own = sample.weights[group]
         sizes.append(kish(own))
         shares.append(float(own @ sample.human[group]) / float(own.sum()) if len(own) else 0.5)
-    rng = np.random.default_rng(seed + 2)
-    draws_q = rng.beta(q * n + 0.5, (1 - q) * n + 0.5, DRAWS)
-    v1, v0 = (rng.beta(s * m + 0.5, (1 - s) * m + 0.5, DRAWS) for s, m in zip(shares, sizes, strict=True))
-    draws = draws_q * v1 + (1 - draws_q) * v0
+    rng = np.random.default_rng(SEED + 2)
+    draws_q = rng.beta(q * n + 0.5, (1 - q) * n + 0.5, draws)
+    v1, v0 = (rng.beta(s * m + 0.5, (1 - s) * m + 0.5, draws) for s, m in zip(shares, sizes, strict=True))
+    theta = draws_q * v1 + (1 - draws_q) * v0
     point = q * shares[0] + (1 - q) * shares[1]
     reason = f"{len(sample.human)} of tonight's own answers carry human labels"
-    return Corrected("labels", float(point), quantiles(draws), reason, draws)
+    return Corrected("labels", float(point), quantiles(theta), reason, theta)
 
 
 def humans_only(sample: LabelledSample, reason: str) -> Corrected:

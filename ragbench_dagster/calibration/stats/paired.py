@@ -9,6 +9,7 @@ plain t pass falsely (.087 at n = 100 where .025 was promised).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy import special
@@ -42,6 +43,7 @@ class Change:
         return (self.gains + self.losses) / self.n if self.n else 0.0
 
 
+@lru_cache(maxsize=65_536)
 def tango(gains: int, losses: int, n: int, z: float = Z95) -> Interval | None:
     """Score interval of `(gains - losses) / n` for paired 0/1 results; None without pairs."""
     if n <= 0:
@@ -107,15 +109,21 @@ def compare(old: Floats, new: Floats, binary: bool) -> Change | None:
         return None
     difference = new - old
     gains, losses = int((difference > 0).sum()), int((difference < 0).sum())
-    mean, spread = float(difference.mean()), float(difference.std(ddof=1)) if n > 1 else 0.0
     if binary:
-        interval, p = tango(gains, losses, n), mcnemar_loss(gains, losses)
+        return compare_counts(gains, losses, n)
+    mean, spread = float(difference.mean()), float(difference.std(ddof=1)) if n > 1 else 0.0
+    p = mean_below(difference, 0.0)
+    if spread <= 1e-12:
+        # no pair differs: the rule of three bounds the share of pairs that could
+        edge = min(1.0, 3.0 / n) if mean == 0 else None
+        interval = None if edge is None else (-edge, edge)
     else:
-        p = mean_below(difference, 0.0)
-        if spread <= 1e-12:
-            # no pair differs: the rule of three bounds the share of pairs that could
-            edge = min(1.0, 3.0 / n) if mean == 0 else None
-            interval = None if edge is None else (-edge, edge)
-        else:
-            interval = mean_interval(mean, spread / float(np.sqrt(n)), skewness(difference), n, (-1.0, 1.0))
-    return Change(mean, interval, n, gains, losses, p, spread, binary)
+        interval = mean_interval(mean, spread / float(np.sqrt(n)), skewness(difference), n, (-1.0, 1.0))
+    return Change(mean, interval, n, gains, losses, p, spread, binary=False)
+
+
+def compare_counts(gains: int, losses: int, n: int) -> Change:
+    """The change of paired 0/1 results from their counts."""
+    mean = (gains - losses) / n
+    spread = float(np.sqrt(max((gains + losses) / n - mean * mean, 0.0) * n / (n - 1))) if n > 1 else 0.0
+    return Change(mean, tango(gains, losses, n), n, gains, losses, mcnemar_loss(gains, losses), spread, binary=True)

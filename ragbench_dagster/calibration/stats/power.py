@@ -7,7 +7,8 @@ and 70 % below.
 
 from __future__ import annotations
 
-import numpy as np
+import math
+
 from scipy import special
 
 Z80 = float(special.ndtri(0.8))
@@ -20,9 +21,9 @@ def promised_power(n: int) -> float:
 
 def _standard_error(effect: float, n: int, discordance: float | None, spread: float | None) -> float:
     if spread is not None:
-        return spread / float(np.sqrt(n))
+        return spread / math.sqrt(n)
     psi = max(discordance or 0.0, effect)
-    return float(np.sqrt(max(psi - effect * effect, 0.0) / n))
+    return math.sqrt(max(psi - effect * effect, 0.0) / n)
 
 
 def detectable_loss(
@@ -50,9 +51,12 @@ def detectable_loss(
         if abs(fresh - effect) < 1e-9:
             break
         effect = (effect + fresh) / 2
-    # an exact test on very few differing pairs cannot reach the level at all
-    needed = float(np.ceil(np.log2(max(tests, 1) / 0.05))) / n if spread is None else 0.0
-    effect = max(effect, needed)
+    if spread is None:
+        # an exact test needs so many losses to reach its level at all, and must see them in 3 of 4 nights
+        losses = math.ceil(math.log2(max(tests, 1) / 0.05))
+        if losses > n:
+            return None
+        effect = max(effect, float(special.betaincinv(losses, n - losses + 1, 0.75)))
     return effect if effect <= 1 else None
 
 
@@ -64,9 +68,9 @@ def detectable_below(n: float, tests: int, floor: float, spread: float | None = 
     effect = 0.0
     for _ in range(200):
         rate = min(1.0, max(0.0, floor - effect))
-        null = spread if spread is not None else float(np.sqrt(floor * (1 - floor)))
-        alternative = spread if spread is not None else float(np.sqrt(rate * (1 - rate)))
-        fresh = (z * null + Z80 * alternative) / float(np.sqrt(n))
+        null = spread if spread is not None else math.sqrt(floor * (1 - floor))
+        alternative = spread if spread is not None else math.sqrt(rate * (1 - rate))
+        fresh = (z * null + Z80 * alternative) / math.sqrt(n)
         if abs(fresh - effect) < 1e-9:
             break
         effect = (effect + fresh) / 2
@@ -82,7 +86,7 @@ def pairs_to_pass(margin: float, discordance: float, confidence: float = 0.975) 
         return None
     z = float(special.ndtri(confidence)) + Z80
     psi = max(discordance, 1e-4)
-    return int(np.ceil(z * z * psi / margin**2 + 2.5 / margin))
+    return math.ceil(z * z * psi / margin**2 + 2.5 / margin)
 
 
 def rows_to_clear(floor: float, value: float, spread: float | None = None) -> int | None:
@@ -92,4 +96,4 @@ def rows_to_clear(floor: float, value: float, spread: float | None = None) -> in
         return None
     variance = spread**2 if spread is not None else max(value * (1 - value), 1e-4)
     z = float(special.ndtri(0.975)) + Z80
-    return int(np.ceil(z * z * variance / gap**2))
+    return math.ceil(z * z * variance / gap**2)
