@@ -6,7 +6,9 @@ done with the requests belongs to `stages`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+
+import numpy as np
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.traffic.files import Source
@@ -17,67 +19,68 @@ from ragbench_dagster.traffic.resolve import Place
 from ragbench_dagster.traffic.scan import LogIndex
 from ragbench_dagster.traffic.traces.join import join
 
+Placed = tuple[int, LogRequest]
 
-def gather(index: LogIndex, wanted: dict[Place, int]) -> Iterator[tuple[Place, LogRequest]]:
-    """The requests at the wanted places, in the order in which the files give them.
+
+def gather(index: LogIndex, rows: np.ndarray) -> Iterator[Placed]:
+    """(position in `rows`, request) of each wanted request, in the order in which the files give them.
 
     Args:
         index: of the logs.
-        wanted: digest of each place, as the index has it.
+        rows: requests of `index.resolved`.
 
     Raises:
         UserError: a file cannot be read, or changed since the scan.
     """
-    ws = index.ws
-    reader, hasher = Reader(Source(ws), ws.settings.traffic), hasher_of(ws)
-    traces = _Traces(index, wanted) if ws.settings.traffic.format != "ragbench" else None
-    places: Iterable[Place] = traces.places if traces else wanted
-    lines: dict[int, set[int]] = {}
-    for file, line, _ in places:
-        lines.setdefault(file, set()).add(line)
-    missing = set(wanted)
-    for number in sorted(lines):
-        for entry in reader.read(index.files[number], only=lines[number]):
-            if isinstance(entry, BadLine):
-                continue
-            place = number, entry.line, entry.part
-            if isinstance(entry, Span):
-                assert traces is not None
-                done = traces.add(place, entry, hasher)
-            else:
-                done = _checked(place, entry, wanted, hasher)
-            if done is not None:
-                missing.discard(done[0])
-                yield done
-    if missing:
-        name = index.files[min(missing)[0]].name
+    traces = index.ws.settings.traffic.format != "ragbench"
+    missing = np.ones(len(rows), dtype=bool)
+    for at, request in _joined(index, rows) if traces else _lines(index, rows):
+        missing[at] = False
+        yield at, request
+    if missing.any():
+        name = index.files[rows["file"][missing].min()].name
         raise UserError(f"{name}: changed while it was read; run again")
 
 
-def _checked(
-    place: Place, entry: LogRequest, wanted: dict[Place, int], hasher: Hasher
-) -> tuple[Place, LogRequest] | None:
-    return (place, entry) if wanted.get(place) == hasher(b"line", entry.digest) else None
+def _lines(index: LogIndex, rows: np.ndarray) -> Iterator[Placed]:
+    reader, hasher = Reader(Source(index.ws), index.ws.settings.traffic), hasher_of(index.ws)
+    for number, mine in _by_file(rows):
+        wanted = dict(zip(rows["line"][mine].tolist(), mine.tolist(), strict=True))
+        for entry in reader.read(index.files[number], only=wanted):
+            if isinstance(entry, LogRequest):
+                at = wanted[entry.line]
+                if hasher(b"line", entry.digest) == rows["digest"][at]:
+                    yield at, entry
 
 
-class _Traces:
-    """Spans of the wanted traces, kept until a trace is whole."""
+def _by_file(rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """(position of the file, positions of its rows) of each file."""
+    if len(rows):
+        order = np.argsort(rows["file"], kind="stable")
+        numbers, starts = np.unique(rows["file"][order], return_index=True)
+        yield from zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)
 
-    def __init__(self, index: LogIndex, wanted: dict[Place, int]) -> None:
-        self._wanted = wanted
-        self._members = {root: index.resolved.members[root] for root in wanted}
-        self._root_of = {place: root for root, places in self._members.items() for place in places}
-        self._held: dict[Place, list[Span]] = {}
-        self.places = self._root_of.keys()
 
-    def add(self, place: Place, span: Span, hasher: Hasher) -> tuple[Place, LogRequest] | None:
-        root = self._root_of.get(place)
-        if root is None:
-            return None
-        held = self._held.setdefault(root, [])
-        held.append(span)
-        if len(held) < len(self._members[root]):
-            return None
-        del self._held[root]
-        total = sum(span_digest(s, hasher) for s in held) % (1 << 64)
-        return (root, join(held)) if total == self._wanted[root] else None
+def _joined(index: LogIndex, rows: np.ndarray) -> Iterator[Placed]:
+    """Spans are kept until their trace is whole; a trace may be spread over files."""
+    reader, hasher = Reader(Source(index.ws), index.ws.settings.traffic), hasher_of(index.ws)
+    roots: list[Place] = list(zip(*(rows[name].tolist() for name in ("file", "line", "part")), strict=True))
+    members = [index.resolved.members[root] for root in roots]
+    trace_of = {place: at for at, places in enumerate(members) for place in places}
+    lines: dict[int, set[int]] = {}
+    for file, line, _ in trace_of:
+        lines.setdefault(file, set()).add(line)
+    held: dict[int, list[Span]] = {}
+    for number in sorted(lines):
+        for entry in reader.read(index.files[number], only=lines[number]):
+            if isinstance(entry, BadLine) or (at := trace_of.get((number, entry.line, entry.part))) is None:
+                continue
+            assert isinstance(entry, Span)
+            spans = held.setdefault(at, [])
+            spans.append(entry)
+            if len(spans) == len(members[at]) and _digest(held.pop(at), hasher) == int(rows["digest"][at]):
+                yield at, join(spans)
+
+
+def _digest(spans: list[Span], hasher: Hasher) -> int:
+    return sum(span_digest(span, hasher) for span in spans) % (1 << 64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,7 +14,6 @@ from typing import Any
 from ragbench_dagster.settings import Scrub
 from ragbench_dagster.store import Workspace
 from ragbench_dagster.traffic.model import LogRequest
-from ragbench_dagster.traffic.resolve import Place
 from ragbench_dagster.traffic.timestamps import day_of
 
 BATCH = 64  # requests scrubbed together
@@ -27,13 +26,12 @@ class Chosen:
 
     day: str
     sampled: dict[str, dict[str, Any]]  # rows of the day's sampled.parquet by request_key
-    digest: int  # of the line, as the index has it
 
 
 def scrubbed_rows(
     ws: Workspace,
-    requests: Iterator[tuple[Place, LogRequest]],
-    chosen: dict[Place, Chosen],
+    requests: Iterator[tuple[int, LogRequest]],
+    chosen: Sequence[Chosen],
     scrubber: Any = None,
 ) -> Iterator[tuple[str, dict[str, Any] | None, dict[str, int]]]:
     """(day, row of `records.SCRUBBED`, replaced by type) of each request, in the given order.
@@ -48,8 +46,8 @@ def scrubbed_rows(
         processes = 1
     plain = lru_cache(PLAIN_CACHE)(scrubber.plain)
     for batch, results in _scrubbed(requests, scrubber, ws.settings.scrub, processes):
-        for (place, request), result in zip(batch, results, strict=True):
-            about = chosen[place]
+        for (at, request), result in zip(batch, results, strict=True):
+            about = chosen[at]
             sampled = about.sampled.get(ws.keyed(request.request_id))
             if sampled is None:
                 yield about.day, None, {}
@@ -90,11 +88,11 @@ def _row(
     }
 
 
-Batch = list[tuple[Place, LogRequest]]
+Batch = list[tuple[int, LogRequest]]
 
 
 def _scrubbed(
-    requests: Iterator[tuple[Place, LogRequest]], scrubber: Any, settings: Scrub, processes: int
+    requests: Iterator[tuple[int, LogRequest]], scrubber: Any, settings: Scrub, processes: int
 ) -> Iterator[tuple[Batch, list[Any]]]:
     batches = iter(lambda: list(islice(requests, BATCH)), [])
     if processes == 1:

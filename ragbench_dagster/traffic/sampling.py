@@ -14,9 +14,10 @@ from fractions import Fraction
 from ragbench_dagster.settings import Sample
 
 
-def rank(salt: str, request_id: str) -> bytes:
-    """Where a request stands in the order of selection; kept in memory, never stored."""
-    return hashlib.sha256(f"{salt}\0{request_id}".encode("utf-8", "surrogatepass")).digest()
+def rank(salt: str, request_id: str) -> int:
+    """Where a request stands in the order of selection (64 bits); kept in memory, never stored."""
+    hashed = hashlib.sha256(f"{salt}\0{request_id}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(hashed[:8], "big")
 
 
 def kept_of(n: int, rate: float, least: int) -> int:
@@ -28,7 +29,7 @@ def kept_of(n: int, rate: float, least: int) -> int:
     return min(n, max(-(-share.numerator // share.denominator), least))
 
 
-def choose(ranks: Sequence[bytes], strata: Sequence[Hashable], sample: Sample) -> dict[int, float]:
+def choose(ranks: Sequence[int], strata: Sequence[Hashable], sample: Sample) -> dict[int, float]:
     """Positions of the kept requests of one day, with their weights.
 
     Each category is a stratum of its own, and at least `min_per_category` of it are kept. With

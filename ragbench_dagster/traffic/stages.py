@@ -23,7 +23,7 @@ from ragbench_dagster.store import Workspace, read_json, read_table, rows_table,
 from ragbench_dagster.traffic.gather import gather
 from ragbench_dagster.traffic.index import NAIVE, REPAIRED
 from ragbench_dagster.traffic.progress import Progress, throttled
-from ragbench_dagster.traffic.resolve import Place, Resolved
+from ragbench_dagster.traffic.resolve import Resolved
 from ragbench_dagster.traffic.rows import Chosen, scrubbed_rows
 from ragbench_dagster.traffic.sampling import choose, rank
 from ragbench_dagster.traffic.scan import LogIndex, scan_logs, scrubbed_metadata
@@ -63,37 +63,39 @@ def sample_days(ws: Workspace, days: list[str], progress: Progress | None = None
     found = index.resolved
     numbers = {day_number(date.fromisoformat(day)): day for day in days}
     once = found.requests[~found.requests["again"] & np.isin(found.requests["day"], list(numbers))]
-    wanted, tell = _wanted(once), throttled(progress)
-    ids: dict[Place, str] = {}
-    for place, request in gather(index, wanted):
-        ids[place] = request.request_id
-        tell("sample", len(ids), len(wanted))
+    ranks, keys = _read_ids(ws, index, once, throttled(progress))
     facts = {}
     for number, day in numbers.items():
         stored = read_facts(ws, day) if day not in index.marks else None
         if stored is not None and stored.read + stored.quarantined:
             facts[day] = stored
         else:
-            facts[day] = _sample_day(ws, index, day, once[once["day"] == number], ids)
+            mine = once["day"] == number
+            facts[day] = _sample_day(ws, index, day, once[mine], ranks[mine], keys[mine])
     return facts
 
 
-def _wanted(rows: np.ndarray) -> dict[Place, int]:
-    places = zip(rows["file"].tolist(), rows["line"].tolist(), rows["part"].tolist(), strict=True)
-    return dict(zip(places, rows["digest"].tolist(), strict=True))
+def _read_ids(ws: Workspace, index: LogIndex, rows: np.ndarray, tell: Progress) -> tuple[np.ndarray, np.ndarray]:
+    """(rank, request_key) of each row. The ids are read from the logs: the index holds only keyed hashes."""
+    ranks, keys = np.zeros(len(rows), dtype="<u8"), np.zeros(len(rows), dtype="S32")
+    salt = ws.settings.traffic.sample.salt
+    for done, (at, request) in enumerate(gather(index, rows), 1):
+        ranks[at], keys[at] = rank(salt, request.request_id), ws.keyed(request.request_id)
+        tell("sample", done, len(rows))
+    return ranks, keys
 
 
-def _sample_day(ws: Workspace, index: LogIndex, day: str, rows: np.ndarray, ids: dict[Place, str]) -> DayFacts:
+def _sample_day(
+    ws: Workspace, index: LogIndex, day: str, rows: np.ndarray, ranks: np.ndarray, keys: np.ndarray
+) -> DayFacts:
     """Write one day's files; `rows` are its requests, each once."""
-    found, settings = index.resolved, ws.settings.traffic.sample
-    places = list(_wanted(rows))
-    ranks = [rank(settings.salt, ids[place]) for place in places]
-    chosen = choose(ranks, rows["category"].tolist(), settings)
+    found = index.resolved
+    chosen = choose(ranks.tolist(), rows["category"].tolist(), ws.settings.traffic.sample)
     sampled: list[dict[str, Any]] = [
         {
-            "request_key": ws.keyed(ids[places[at]]),
-            "file": found.files[places[at][0]].name,
-            "line": places[at][1],
+            "request_key": keys[at].decode("ascii"),
+            "file": found.files[rows["file"][at]].name,
+            "line": int(rows["line"][at]),
             "weight": weight,
             "follow_up": bool(rows["follow_up"][at]),
         }
@@ -155,64 +157,54 @@ def scrub_days(
     """
     index = scan_logs(ws)
     done: dict[str, dict[str, Any]] = {}
-    chosen: dict[Place, Chosen] = {}
-    left: Counter[str] = Counter()
+    parts: list[np.ndarray] = []
+    about: list[Chosen] = []
     for day in days:
-        stored = scrubbed_metadata(ws, day)
-        current = index.fingerprint(day)
+        stored, current = scrubbed_metadata(ws, day), index.fingerprint(day)
         if stored is not None and (day not in index.marks or (scrubber is None and stored["fingerprint"] == current)):
             done[day] = stored["facts"]
             continue
-        rows = _chosen_rows(ws, index, day)
-        chosen.update(rows)
-        left[day] = len(rows)
-        if not rows:
+        rows, sampled = _chosen_rows(ws, index, day)
+        parts.append(rows)
+        about += [Chosen(day, sampled)] * len(rows)
+        if not len(rows):
             done[day] = _write_scrubbed(ws, day, current, [], Counter())
-    if chosen:
-        done.update(_scrub(ws, index, chosen, left, progress, scrubber))
+    if about:
+        done.update(_scrub(ws, index, np.concatenate(parts), about, throttled(progress), scrubber))
     return {day: done[day] for day in days}
 
 
-def _chosen_rows(ws: Workspace, index: LogIndex, day: str) -> dict[Place, Chosen]:
+def _chosen_rows(ws: Workspace, index: LogIndex, day: str) -> tuple[np.ndarray, dict[str, dict[str, Any]]]:
+    """The rows of the chosen lines, and the day's sample by request_key."""
     facts = read_facts(ws, day)
     if facts is None:
         raise UserError(f"{day}: not sampled yet; run sampled_requests first")
     if facts.fingerprint != index.fingerprint(day):
         raise UserError(f"{day}: its logs or the settings changed after it was sampled; run sampled_requests again")
-    table = read_table(ws.traffic(day) / "sampled.parquet")
-    sampled = {row["request_key"]: row for row in table.to_pylist()}
+    sampled = {row["request_key"]: row for row in read_table(ws.traffic(day) / "sampled.parquet").to_pylist()}
     lines = {(row["file"], row["line"]) for row in sampled.values()}
     found: Resolved = index.resolved
     rows = found.requests[~found.requests["again"] & (found.requests["day"] == day_number(date.fromisoformat(day)))]
     # A line may hold several requests (OTLP); the request key, checked after reading, tells which are meant.
-    return {
-        place: Chosen(day, sampled, digest)
-        for place, digest in _wanted(rows).items()
-        if (found.files[place[0]].name, place[1]) in lines
-    }
+    places = zip(rows["file"].tolist(), rows["line"].tolist(), strict=True)
+    return rows[[(found.files[file].name, line) in lines for file, line in places]], sampled
 
 
 def _scrub(
-    ws: Workspace,
-    index: LogIndex,
-    chosen: dict[Place, Chosen],
-    left: Counter[str],
-    progress: Progress | None,
-    scrubber: Any,
+    ws: Workspace, index: LogIndex, rows: np.ndarray, about: list[Chosen], tell: Progress, scrubber: Any
 ) -> dict[str, dict[str, Any]]:
-    rows: dict[str, list[dict[str, Any]]] = {day: [] for day in left}
+    left = Counter(chosen.day for chosen in about)
+    found: dict[str, list[dict[str, Any]]] = {day: [] for day in left}
     replaced: dict[str, Counter[str]] = {day: Counter() for day in left}
     facts: dict[str, dict[str, Any]] = {}
-    total, tell = len(chosen), throttled(progress)
-    requests = gather(index, {place: c.digest for place, c in chosen.items()})
-    for count, (day, row, counts) in enumerate(scrubbed_rows(ws, requests, chosen, scrubber), 1):
+    for count, (day, row, counts) in enumerate(scrubbed_rows(ws, gather(index, rows), about, scrubber), 1):
         if row is not None:
-            rows[day].append(row)
+            found[day].append(row)
             replaced[day].update(counts)
         left[day] -= 1
         if not left[day]:  # the day is whole: write it and let it go
-            facts[day] = _write_scrubbed(ws, day, index.fingerprint(day), rows.pop(day), replaced.pop(day))
-        tell("scrub", count, total)
+            facts[day] = _write_scrubbed(ws, day, index.fingerprint(day), found.pop(day), replaced.pop(day))
+        tell("scrub", count, len(about))
     return facts
 
 

@@ -111,7 +111,10 @@ def test_bad_line_says_what_is_wrong(raw, why):
     assert reason(raw).startswith(why)
 
 
-@given(st.text(string.ascii_letters, min_size=6), st.sampled_from(["query", "latency_ms", "request_id", "user_id"]))
+@given(
+    st.text(string.ascii_letters, min_size=3).map("Zq".__add__),
+    st.sampled_from(["query", "latency_ms", "request_id", "user_id"]),
+)
 def test_reason_never_repeats_the_line(secret, field):
     for value in ([secret], {secret: secret}, [{"a": secret}]):
         assert secret not in reason(line(**{field: value}))

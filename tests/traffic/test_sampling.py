@@ -15,7 +15,7 @@ rates = st.integers(0, 100).map(lambda n: n / 100)
 days = st.lists(st.sampled_from("abcdef"), max_size=120)
 
 
-def ranks(n: int, salt: str = "v1") -> list[bytes]:
+def ranks(n: int, salt: str = "v1") -> list[int]:
     return [rank(salt, f"r{i}") for i in range(n)]
 
 

@@ -19,11 +19,7 @@ def joined(ws):
     index = scan_logs(ws)
     rows = index.resolved.requests
     rows = rows[~rows["again"]]
-    wanted = {
-        tuple(place): digest
-        for place, digest in zip(rows[["file", "line", "part"]].tolist(), rows["digest"].tolist(), strict=True)
-    }
-    return index, [request for _, request in gather(index, wanted)]
+    return index, [request for _, request in gather(index, rows)]
 
 
 @pytest.fixture
