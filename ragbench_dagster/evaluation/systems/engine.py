@@ -58,9 +58,11 @@ class Threads:
             try:
                 result = function()
             except StopIteration:  # cannot be set on a future
-                fault = RuntimeError("StopIteration")
-            except BaseException as raised:
+                fault = ItemError("StopIteration: raised by the engine")
+            except Exception as raised:
                 fault = raised
+            except BaseException as raised:
+                fault = ItemError(f"{type(raised).__name__}: the engine tried to end the process")
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(settle, result, fault)
 
@@ -96,13 +98,14 @@ class CodeSystem(System):
     async def ask(self, example: Example, clock: Clock) -> Answer:
         if self._asynchronous:
             clock.start()
-            value = await self._invoke(example)
-            value = await _drain_async(value, clock)
+            try:
+                value = await _drain_async(self._invoke(example), clock)
+            except SystemExit as fault:
+                raise ItemError("SystemExit: the engine tried to end the process") from fault
             clock.stop()
         else:
             value = await self._threads.run(lambda: self._timed(example, clock))
             if inspect.isawaitable(value) or hasattr(value, "__aiter__"):  # a sync callable that gave a coroutine
-                value = await value if inspect.isawaitable(value) else value
                 value = await _drain_async(value, clock)
                 clock.stop()
         return (to_passages if self.retrieves_only else to_answer)(value, self._ids)

@@ -1,0 +1,259 @@
+"""HTTP endpoints: fields both ways, typed faults, retries, pace, secrets."""
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation.systems import Answer, System, build_system
+from ragbench_dagster.settings import HttpSystem
+from ragbench_dagster.store import Workspace
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def serve(handler: Handler) -> AsyncIterator[str]:
+    app = web.Application()
+    app.router.add_route("*", "/answer", handler)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
+    try:
+        yield f"http://127.0.0.1:{port}/answer"
+    finally:
+        await runner.cleanup()
+
+
+def make(tmp_path: Path, url: str, **more: Any) -> System:
+    settings = HttpSystem.model_validate({"kind": "http", "url": url, **more})
+    return build_system("prod", settings, Workspace.open(tmp_path))
+
+
+def run(tmp_path: Path, handler: Handler, *queries: str, **more: Any) -> list[Answer]:
+    async def main() -> list[Answer]:
+        async with serve(handler) as url:
+            system = make(tmp_path, url, **more)
+            try:
+                return await asyncio.gather(
+                    *(system.answer({"example_id": "e1", "query": q, "history": ["before"]}) for q in queries)
+                )
+            finally:
+                await system.aclose()
+
+    return asyncio.run(main())
+
+
+def say(**body: Any) -> Handler:
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response(body)
+
+    return handler
+
+
+def test_default_fields_are_our_own_names(tmp_path: Path) -> None:
+    nodes = [{"node_id": "a", "score": 0.5, "text": "t"}, "b"]
+    (answer,) = run(tmp_path, say(response="yes", source_nodes=nodes), "q")
+    assert (answer.status, answer.response, answer.contexts) == ("scored", "yes", ("t",))
+    assert answer.retrieved_ids == ("a", "b")
+    assert answer.latency_ms is not None
+
+
+def test_fields_are_mapped_both_ways_with_constants_and_paths(tmp_path: Path) -> None:
+    seen: list[dict[str, Any]] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append(await request.json())
+        body = {"data": {"reply": "yes", "hits": [{"pid": 7, "body": "t", "meta": {"s": "0.25"}}]}, "took": 1.5}
+        return web.json_response(body)
+
+    (answer,) = run(
+        tmp_path, handler, "how?",
+        request={"query": "input.question", "history": "turns", "top": {"path": "options.top_k", "const": 5}},
+        response={
+            "response": "data.reply", "source_nodes": "data.hits", "source_nodes.node_id": "pid",
+            "source_nodes.text": "body", "source_nodes.score": "meta.s",
+            "latency_ms": {"path": "took", "factor": 1000},
+        },
+    )  # fmt: skip
+    assert seen == [{"input": {"question": "how?"}, "turns": ["before"], "options": {"top_k": 5}}]
+    assert (answer.response, answer.retrieved_ids, answer.contexts) == ("yes", ("7",), ("t",))
+    assert answer.latency_ms == 1500
+
+
+def test_get_sends_the_fields_as_parameters(tmp_path: Path) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response({"response": request.query["q"]})
+
+    (answer,) = run(tmp_path, handler, "a & b?", method="GET", request={"query": "q"})
+    assert answer.response == "a & b?"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [
+        (400, "{}", "HTTP 400"),
+        (500, "secret words", "HTTP 500"),
+        (200, "secret words", "NotJson: the body is not JSON in UTF-8"),
+        (200, "[1]", "WrongShape: the body is a list, not an object"),
+        (200, '{"error": "secret"}', "ErrorInBody: status 200 with an error inside"),
+        (200, '{"other": 1}', "EmptyAnswer: neither an answer nor passages where response says they are"),
+        (200, '{"response": "a", "source_nodes": "b"}', "WrongShape: source_nodes is a str, not a list"),
+    ],
+)
+def test_faults_are_typed_and_quote_nothing(
+    status: int, body: str, error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ragbench_dagster.evaluation.systems.http._MAX_WAIT_S", 0.01)
+
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response(status=status, text=body, content_type="application/json")
+
+    (answer,) = run(tmp_path, handler, "secret question")
+    assert (answer.status, answer.error, answer.response) == ("error", error, None)
+
+
+def test_one_bad_answer_never_spoils_the_others(tmp_path: Path) -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        query = (await request.json())["query"]
+        if query == "hang":
+            await asyncio.sleep(20)
+        if query == "cut" and request.transport:
+            request.transport.close()
+        return web.Response(status=422) if query == "bad" else web.json_response({"response": query})
+
+    answers = run(tmp_path, handler, "a", "hang", "bad", "cut", "b", timeout_s=0.5)
+    assert [a.error for a in answers] == [
+        None, "Timeout: no answer within 0.5 s", "HTTP 422", "ConnectionError: the connection was cut", None,
+    ]  # fmt: skip
+
+
+def test_the_wait_a_service_asks_for_is_kept_and_is_not_its_latency(tmp_path: Path) -> None:
+    times: list[float] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        times.append(time.monotonic())
+        if len(times) == 1:
+            return web.Response(status=429, headers={"Retry-After": "1"})
+        return web.json_response({"response": "yes"})
+
+    (answer,) = run(tmp_path, handler, "q", timeout_s=0.9)
+    assert answer.status == "scored"
+    assert times[1] - times[0] >= 1
+    assert (answer.latency_ms or 0) < 900
+
+
+def test_the_pace_is_kept_and_waiting_for_it_is_no_timeout(tmp_path: Path) -> None:
+    times: list[float] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        times.append(time.monotonic())
+        return web.json_response({"response": "yes"})
+
+    answers = run(tmp_path, handler, *map(str, range(6)), rpm=300, timeout_s=0.5)
+    assert {a.status for a in answers} == {"scored"}
+    assert max(times) - min(times) >= 5 * 0.2 - 0.05
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [(401, "refuses the key"), (403, "refuses the key"), (404, "no such path"), (405, "POST")]
+)
+def test_a_system_that_will_never_answer_is_given_up_in_one_line(status: int, words: str, tmp_path: Path) -> None:
+    asked = []
+
+    async def handler(request: web.Request) -> web.Response:
+        asked.append(1)
+        return web.Response(status=status)
+
+    with pytest.raises(UserError, match=rf"^systems\.prod: 127\.0\.0\.1 .*{words}"):
+        run(tmp_path, handler, *map(str, range(5)))
+    assert len(asked) == 5
+
+
+def test_nobody_there_is_one_line_within_seconds(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    async def main() -> None:
+        system = make(tmp_path, f"http://127.0.0.1:{port}/answer?token=geheim")
+        try:
+            for i in range(5):
+                await system.answer({"example_id": "e", "query": str(i)})
+        finally:
+            await system.aclose()
+
+    begin = time.monotonic()
+    with pytest.raises(UserError, match="cannot be reached") as caught:
+        asyncio.run(main())
+    assert time.monotonic() - begin < 5
+    assert "geheim" not in str(caught.value)
+
+
+def test_one_missing_page_after_good_answers_is_that_questions_fault(tmp_path: Path) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        query = (await request.json())["query"]
+        return web.json_response({"response": "yes"}) if query == "0" else web.Response(status=404)
+
+    async def main() -> list[Answer]:
+        async with serve(handler) as url:
+            system = make(tmp_path, url)
+            answers = [await system.answer({"example_id": "e", "query": str(i)}) for i in range(9)]
+            await system.aclose()
+            return answers
+
+    assert [a.error for a in asyncio.run(main())] == [None, *["HTTP 404"] * 8]
+
+
+def test_secrets_come_from_the_environment_and_stay_out_of_the_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append(request.headers["Authorization"])
+        return web.json_response({"response": "yes"})
+
+    headers = {"Authorization": "Bearer ${RAGBENCH_TEST_TOKEN}"}
+    monkeypatch.setenv("RAGBENCH_TEST_TOKEN", "t0ken")
+    run(tmp_path, handler, "q", headers=headers)
+    assert seen == ["Bearer t0ken"]
+    url = "http://127.0.0.1:1/answer"
+    version = make(tmp_path, url, headers=headers).version
+    assert make(tmp_path, url, headers={"Authorization": "Bearer other"}, timeout_s=5, rpm=9).version == version
+    assert make(tmp_path, url + "2", headers=headers).version != version
+    monkeypatch.delenv("RAGBENCH_TEST_TOKEN")
+    with pytest.raises(UserError, match="the environment variable RAGBENCH_TEST_TOKEN is not set"):
+        run(tmp_path, handler, "q", headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"url": "ftp://x/y"}, r"systems\.prod\.url: must be a full http\(s\) address"),
+        ({"url": "rag.example.com"}, r"systems\.prod\.url: must be a full http\(s\) address"),
+        ({"request": {"prompt": "q"}}, r"systems\.prod\.request\.prompt: ours is one of query, history"),
+        ({"request": {"history": "h"}}, "the question is not sent"),
+        ({"response": {"text": "x"}}, r"systems\.prod\.response\.text: ours is one of response, source_nodes"),
+    ],
+)
+def test_wrong_settings_are_named(more: dict[str, Any], words: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=words):
+        make(tmp_path, **{"url": "http://127.0.0.1:1/answer", **more})
+
+
+def test_an_answer_of_unreasonable_length_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ragbench_dagster.evaluation.systems.http._MAX_BYTES", 1000)
+    (answer,) = run(tmp_path, say(response="x" * 2000), "q")
+    assert answer.error == "TooLong: more than 1000 bytes"
+    assert json.dumps(answer.response) == "null"
