@@ -7,6 +7,7 @@ How one answer is graded belongs in `judge/` and `embedded/`; what a mean of ver
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -69,7 +70,9 @@ def judge_answers(
         items = NightItems(responses, release)
         session.run(lambda: ((m, i) for i in items() for m in metrics), items.count * len(metrics), progress)
         table, served = score_rows(name, metrics, items, session)
-    write_table(ws.night(day, name) / "verdicts.parquet", table, {"system": name})
+    thresholds = {m: e.threshold for m, e in evaluators.items() if m != "pairwise" and hasattr(e, "threshold")}
+    metadata = {"system": name, "thresholds": json.dumps(thresholds, sort_keys=True)}
+    write_table(ws.night(day, name) / "verdicts.parquet", table, metadata)
     return JudgeRun(
         table,
         session.calls,

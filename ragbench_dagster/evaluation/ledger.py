@@ -185,17 +185,13 @@ class Ledger:
         self._commit(sa.delete(VERDICTS), {})
         self._commit(sa.delete(FAILURES), {})
 
-    def usage(self, evaluator: str, judge: str) -> tuple[int, float, float, float]:
-        """(n, mean prompt tokens, mean completion tokens, mean attempts) of an evaluator's paid verdicts."""
+    def usage(self, evaluator: str, judge: str) -> dict[str, float]:
+        """Means over an evaluator's paid verdicts: n, prompt_tokens, completion_tokens, attempts, latency_ms."""
         v = VERDICTS.c
-        query = sa.select(
-            sa.func.count(),
-            sa.func.avg(v.prompt_tokens),
-            sa.func.avg(v.completion_tokens),
-            sa.func.avg(v.attempts),
-        ).where(v.evaluator == evaluator, v.judge == judge, v.attempts > 0)
-        n, prompt, completion, attempts = tuple(self._rows(query, {})[0])
-        return int(n), float(prompt or 0), float(completion or 0), float(attempts or 0)
+        names = ("prompt_tokens", "completion_tokens", "attempts", "latency_ms")
+        query = sa.select(sa.func.count(), *(sa.func.avg(v[name]) for name in names))
+        row = tuple(self._rows(query.where(v.evaluator == evaluator, v.judge == judge, v.attempts > 0), {})[0])
+        return dict(zip(("n", *names), (float(value or 0) for value in row), strict=True))
 
     def close(self) -> None:
         self._connection.close()

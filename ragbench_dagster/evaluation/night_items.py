@@ -68,6 +68,24 @@ def value_of(verdict: Verdict) -> float | None:
     return verdict.score if verdict.passing is None else float(verdict.passing)
 
 
+def score_row(system: str, metric: str, about: dict[str, Any], verdict: Verdict, key: str | None) -> dict[str, Any]:
+    """One row of records.SCORES; `about` is the example's row of the release."""
+    return {
+        "system": system,
+        "metric": metric,
+        "example_id": about["example_id"],
+        "status": verdict.status,
+        "score": verdict.score,
+        "passing": verdict.passing,
+        "value": value_of(verdict),
+        "weight": about["weight"],
+        "category": about["category"],
+        "in_gate": not (about["conflict"] or about["synthetic"]),
+        "feedback": verdict.feedback,
+        "key": key,
+    }
+
+
 def score_rows(system: str, metrics: Sequence[str], items: NightItems, session: Session) -> tuple[pa.Table, list[str]]:
     """(records.SCORES sorted by metric and example, the models that served the verdicts).
 
@@ -87,21 +105,6 @@ def score_rows(system: str, metrics: Sequence[str], items: NightItems, session: 
             else:
                 _, _, key, verdict = next(judged)
                 served.update([verdict.served_model] if verdict.served_model else [])
-            rows.append(
-                {
-                    "system": system,
-                    "metric": metric,
-                    "example_id": row["example_id"],
-                    "status": verdict.status,
-                    "score": verdict.score,
-                    "passing": verdict.passing,
-                    "value": value_of(verdict),
-                    "weight": about["weight"],
-                    "category": about["category"],
-                    "in_gate": not (about["conflict"] or about["synthetic"]),
-                    "feedback": verdict.feedback,
-                    "key": key,
-                }
-            )
+            rows.append(score_row(system, metric, about, verdict, key))
         tables.append(rows_table(rows, SCORES))
     return (pa.concat_tables(tables) if tables else rows_table([], SCORES)), sorted(served)

@@ -153,7 +153,7 @@ class LLMEvaluator(BaseEvaluator):
     # -- how one item is asked
 
     async def _grade(self, item: Item, log: CallLog) -> Verdict:
-        messages = self._messages(self.variables(item))
+        messages = self.messages(item)
         if self._fits(messages):
             return await self._asked(messages, log)
         if self._judge.long_context == "per_passage" and len(item.contexts) > 1:
@@ -163,7 +163,7 @@ class LLMEvaluator(BaseEvaluator):
 
     async def _per_passage(self, item: Item, log: CallLog) -> Verdict:
         """Each passage by itself: the best verdict stands, as the stock templates say of several contexts."""
-        prompts = [self._messages(self.variables(replace(item, contexts=(passage,)))) for passage in item.contexts]
+        prompts = [self.messages(replace(item, contexts=(passage,))) for passage in item.contexts]
         if not all(self._fits(messages) for messages in prompts):
             return Verdict("truncated", feedback="a single passage is longer than the judge's window")
         verdicts = [await self._asked(messages, log) for messages in prompts]
@@ -182,6 +182,10 @@ class LLMEvaluator(BaseEvaluator):
             return True
         reserved = self._judge.max_tokens or self._judge.max_completion_tokens or _REPLY_TOKENS
         return fits([m.content or "" for m in messages], window, reserved)
+
+    def messages(self, item: Item) -> list[ChatMessage]:
+        """What is sent for an item."""
+        return self._messages(self.variables(item))
 
     def _messages(self, variables: Mapping[str, Any]) -> list[ChatMessage]:
         return list(self._template.format_messages(**variables))

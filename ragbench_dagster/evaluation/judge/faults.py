@@ -7,6 +7,7 @@ What is done about a fault belongs in `governor.py`, when to give up in `breaker
 
 from __future__ import annotations
 
+import errno
 import re
 import socket
 import ssl
@@ -25,6 +26,9 @@ Kind = Literal[
     "key", "quota", "address", "model", "parameter", "dns", "tls",
 ]  # fmt: skip
 SETTINGS: frozenset[str] = frozenset(("key", "quota", "address", "model", "parameter", "dns", "tls"))
+
+
+_NOBODY = frozenset((errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH))
 
 
 class JudgeUnavailable(UserError):
@@ -176,26 +180,19 @@ def of_exception(fault: BaseException) -> Trouble:
     while link is not None and link not in chain:
         chain.append(link)
         link = link.__cause__ or link.__context__
-    names = [type(f).__name__ for f in chain]
-    if any(
-        isinstance(f, ssl.SSLError) or "SSL" in name or "Certificate" in name
-        for f, name in zip(chain, names, strict=True)
-    ):
+    names = " ".join(type(f).__name__ for f in chain)
+    # The transport wraps a refused connection in a time-out: the cause counts, not what it was wrapped in.
+    if any(isinstance(f, ssl.SSLError) for f in chain) or "Certificate" in names:
         return Trouble("tls", "the TLS connection failed")
-    if any(isinstance(f, socket.gaierror) or "DNS" in name for f, name in zip(chain, names, strict=True)):
+    if any(isinstance(f, socket.gaierror) for f in chain) or "DNS" in names:
         return Trouble("dns", "the host name is not known")
-    if any(isinstance(f, TimeoutError) or "Timeout" in name for f, name in zip(chain, names, strict=True)):
-        return Trouble("timeout", "no answer in time")
-    if any(
-        isinstance(f, ConnectionRefusedError) or "ConnectorError" in n or n == "ConnectError"
-        for f, n in zip(chain, names, strict=True)
-    ):
+    if any(isinstance(f, OSError) and f.errno in _NOBODY for f in chain) or "ConnectionTimeout" in names:
         return Trouble("connect", "no connection")
-    if any(
-        name in ("InvalidURL", "UnsupportedProtocol", "LocalProtocolError", "InvalidUrlClientError") for name in names
-    ):
+    if any(isinstance(f, TimeoutError) for f in chain) or "Timeout" in names:
+        return Trouble("timeout", "no answer in time")
+    if "InvalidUrl" in names or "InvalidURL" in names or "UnsupportedProtocol" in names:
         return Trouble("address", "not an http(s) address")
-    return Trouble("server", f"the connection broke ({names[-1]})")
+    return Trouble("server", f"the connection broke ({type(chain[-1]).__name__})")
 
 
 def error_of(body: Any) -> Mapping[str, Any]:

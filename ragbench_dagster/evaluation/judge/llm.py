@@ -34,6 +34,7 @@ from ragbench_dagster.evaluation.loop import Stop
 from ragbench_dagster.settings import Judge
 
 _TOP_LOGPROBS = 20  # the most that providers give
+_CONNECT_S = 10.0  # a host that does not even take the connection
 _COMPLETION_GUESS = 128.0  # tokens, until the provider has reported
 _dispatcher = get_dispatcher("ragbench_dagster.evaluation.judge")
 
@@ -167,7 +168,7 @@ class GovernedLLM(OpenAILike):
         connections = judge.concurrency.max
         http = DefaultAioHttpClient(
             limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
-            timeout=httpx.Timeout(judge.timeout_s),
+            timeout=httpx.Timeout(judge.timeout_s, connect=min(_CONNECT_S, judge.timeout_s)),
             follow_redirects=False,
         )
         client = AsyncOpenAI(api_key=_key(judge), base_url=self.api_base, http_client=http, max_retries=0)

@@ -38,7 +38,8 @@ _KEYS = ("verdict", "answer", "passing", "pass", "result", "decision", "judgment
 _REFUSAL = re.compile(
     r"^(?:(?:i['’]?m|i am|we['’]?re|we are)\s+(?:very\s+|really\s+|so\s+)?sorry\b|sorry\b|(?:my )?apologies\b"
     r"|i (?:must )?apologi[sz]e\b|unfortunately\b|as an? (?:ai|language model|assistant)\b"
-    r"|i (?:can(?:no|['’])t|cannot)\b|i(?:['’]m| am) (?:not able|unable)\b|i (?:won['’]t|will not|must decline|have to decline|decline|refuse)\b)",
+    r"|i (?:can(?:no|['’])t|cannot)\b|i(?:['’]m| am) (?:not able|unable)\b"
+    r"|i (?:won['’]t|will not|must decline|have to decline|decline|refuse)\b)",
     re.IGNORECASE,
 )
 _DECLINES = re.compile(

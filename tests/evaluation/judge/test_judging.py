@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
+from nights import Release, responses
 
 from ragbench_dagster import records
 from ragbench_dagster.errors import UserError
@@ -19,7 +19,7 @@ from ragbench_dagster.evaluation.judging import judge_answers, judge_items, stag
 from ragbench_dagster.evaluation.ledger import Ledger
 from ragbench_dagster.records import Item, Verdict
 from ragbench_dagster.settings import parse_settings
-from ragbench_dagster.store import Workspace, read_table, rows_table
+from ragbench_dagster.store import Workspace, read_table
 
 
 class Length:
@@ -41,27 +41,6 @@ class Length:
         if item.response in ("error", "refused", "over_budget", "unparsable"):
             return Verdict(item.response, attempts=1)  # type: ignore[arg-type]
         return Verdict("scored", float(len(item.response)), len(item.response) > 2, attempts=1, cost_usd=0.5)
-
-
-class Release:
-    def __init__(self, answers: list[str | None]) -> None:
-        self.examples = rows_table(
-            [
-                {"example_id": f"e{n}", "query": "q", "history": [], "category": "c", "expected_answer": "r",
-                 "conflict": n == 0, "synthetic": False, "weight": 1.5}
-                for n in range(len(answers))
-            ],
-            records.EXAMPLES,
-        )  # fmt: skip
-
-
-def responses(answers: list[str | None]) -> pa.Table:
-    rows: list[dict[str, Any]] = [
-        {"example_id": f"e{n}", "status": "error" if a is None else "scored", "response": a, "contexts": ["p"],
-         "error": "Timeout" if a is None else None}
-        for n, a in enumerate(answers)
-    ]  # fmt: skip
-    return rows_table(rows, records.RESPONSES)
 
 
 @pytest.fixture

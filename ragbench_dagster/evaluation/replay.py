@@ -1,0 +1,75 @@
+"""Recomputes a past night's verdict table from the ledger, without a call."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation.identity import batched
+from ragbench_dagster.evaluation.ledger import Ledger
+from ragbench_dagster.evaluation.night_items import NightItems, ReleaseLike, score_row
+from ragbench_dagster.records import SCORES, Verdict
+from ragbench_dagster.store import Workspace, read_table, rows_table
+
+_ROWS = 500  # keys looked up together
+
+
+def replay_verdicts(ws: Workspace, day: str, name: str, release: ReleaseLike) -> pa.Table:
+    """The verdicts of system `name` on the night `day` as the ledger, the answers and the release give them.
+
+    Every status, score, verdict and feedback comes from the ledger, by the keys that the night recorded; weights
+    and categories come from the release; what was not judged, from the night's answers and the ledger's failures.
+    Equal to verdicts.parquet unless one of them was changed, or a failure has been forgotten.
+
+    Args:
+        ws: the workspace.
+        day: the night, ISO date.
+        name: the system.
+        release: the night's release, as the night saw it (its sample, where it had one).
+
+    Raises:
+        UserError: the night's answers or verdicts are missing.
+    """
+    folder = ws.night(day, name)
+    kept = folder / "verdicts.parquet"
+    if not kept.exists():
+        raise UserError(f"{kept}: no such file; the night {day} has no verdicts on {name}")
+    thresholds: dict[str, float] = json.loads((pq.read_schema(kept).metadata or {}).get(b"thresholds", b"{}"))
+    keys = read_table(kept, ["metric", "example_id", "key"]).to_pylist()
+    items = NightItems(read_table(folder / "responses.parquet"), release)
+    responses = {row["example_id"]: row for row, _ in items.rows()}
+    rows: list[dict[str, Any]] = []
+    with Ledger.open(ws) as ledger:
+        failures = ledger.failures(day, name)
+        for some in batched(keys, _ROWS):
+            held = ledger.get([row["key"] for row in some if row["key"]])
+            for row in some:
+                response = responses.get(row["example_id"])
+                if response is None:
+                    continue  # the release does not hold it: a difference that shows
+                key = row["key"]
+                if key is None:
+                    verdict = _unanswered(response)
+                else:
+                    found = failures.get(key) or held.get(key)
+                    verdict = found or Verdict("error", feedback="the ledger does not hold this verdict")
+                verdict = _decided(verdict, thresholds.get(row["metric"]))
+                rows.append(score_row(name, row["metric"], items.about[row["example_id"]], verdict, key))
+    rows.sort(key=lambda r: (r["metric"], r["example_id"]))
+    return rows_table(rows, SCORES)
+
+
+def _unanswered(response: dict[str, Any]) -> Verdict:
+    status: Any = response["status"] if response["status"] != "scored" else "not_applicable"
+    return Verdict(status, feedback=response["error"] or "no answer to judge")
+
+
+def _decided(verdict: Verdict, threshold: float | None) -> Verdict:
+    """The verdict by the threshold of that night."""
+    if threshold is None or verdict.status != "scored" or verdict.score is None:
+        return verdict
+    return Verdict("scored", verdict.score, verdict.score >= threshold, verdict.feedback)
