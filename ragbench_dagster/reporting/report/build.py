@@ -16,9 +16,9 @@ TREND_BYTES = 450_000  # of all trend charts with their tables
 MOST_TESTS = 200
 LETTERS = {"release": "R", "system": "S", "judge": "J", "template": "T"}
 SAYS = {
-    "pass": "Last night is fine: nothing failed, and every primary test clears its limit.",
-    "fail": "Last night is worse than it may be.",
-    "inconclusive": "Last night could not be decided. The reasons say what would resolve it.",
+    "pass": "This night is fine: every primary test clears its limit.",
+    "fail": "This night is worse than it may be.",
+    "inconclusive": "This night could not be decided: the reasons say what would.",
     "none": "No gate has decided this night.",
 }
 
@@ -35,9 +35,9 @@ def night_view(ws: Workspace, day: str) -> NightView:
     gate = read_json(night.folder / "gate.json") or {}
     table = night.table if (night.folder / "scores.parquet").exists() else None
     failing = cases.failing_counts(table) if table is not None else {}
-    found = standings.cards(summary, gate, manifest.get("metrics") or [], failing)
-    slices, left = standings.worst_slices(summary, gate)
     embedded = _embedded(manifest)
+    found = standings.cards(summary, gate, manifest.get("metrics") or [], failing, embedded)
+    slices, left = standings.worst_slices(summary, gate)
     trends, note = _trends(summary, found)
     judged = any("@" not in m for m in manifest.get("metrics") or [])
     return NightView(

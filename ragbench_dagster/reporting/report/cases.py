@@ -1,6 +1,6 @@
 """The worst questions: answers with a failing verdict, with all a reader needs to see why. Bounded in size.
 
-A page holds a limited number of them, whatever the night's size: first the worst of every system and metric in
+A page holds a limited number of them, whatever the night's size: the worst of every system, metric and status in
 turn, so that each filter finds something, until the count or the bytes are used up. What is left out is counted,
 and `ragbench failures` prints it.
 """
@@ -8,7 +8,7 @@ and `ragbench failures` prints it.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +25,15 @@ MOST_PASSAGES = 6
 QUERY, ANSWER, REFERENCE, PASSAGE, FEEDBACK, TURN = 1_200, 2_400, 900, 700, 600, 400  # characters
 
 Key = tuple[str, str]  # system, example_id
+
+
+class Lost(NamedTuple):
+    """A failing verdict."""
+
+    metric: str
+    status: str
+    share: float  # of the mark; 0 where there is no score: nothing is known to be lost
+    weight: float
 
 
 def worst_cases(night: Night) -> Cases:
@@ -58,14 +67,13 @@ def failing_counts(table: pa.Table) -> dict[Key, int]:
     return {(r["system"], r["metric"]): r["example_id_count"] for r in counted.to_pylist()}
 
 
-def failing_rows(table: pa.Table) -> dict[Key, list[tuple[str, float, float]]]:
-    """(system, example) -> (metric, lost share of the mark, weight) of every failing verdict."""
-    found: dict[Key, list[tuple[str, float, float]]] = defaultdict(list)
-    failing = table.filter(_failing(table)).select(["system", "example_id", "metric", "value", "weight"])
+def failing_rows(table: pa.Table) -> dict[Key, list[Lost]]:
+    """(system, example) -> every failing verdict on that answer."""
+    found: dict[Key, list[Lost]] = defaultdict(list)
+    failing = table.filter(_failing(table)).select(["system", "example_id", "metric", "status", "value", "weight"])
     for row in failing.to_pylist():
-        # Without a score nothing is known to be lost: such rows come after those that failed.
-        lost = 0.0 if row["value"] is None else 1 - row["value"]
-        found[row["system"], row["example_id"]].append((row["metric"], lost, row["weight"] or 0.0))
+        share = 0.0 if row["value"] is None else 1 - row["value"]
+        found[row["system"], row["example_id"]].append(Lost(row["metric"], row["status"], share, row["weight"] or 0.0))
     return found
 
 
@@ -75,13 +83,13 @@ def _failing(table: pa.Table) -> Any:
     return pc.or_(scored, lost)
 
 
-def _chosen(marks: dict[Key, list[tuple[str, float, float]]]) -> list[Key]:
-    """Keys in the order in which they are taken: the worst of each (system, metric) in turn."""
+def _chosen(marks: dict[Key, list[Lost]]) -> list[Key]:
+    """Keys in the order in which they are taken: the worst of each (system, metric, status) in turn."""
     harm = {key: _harm(found) for key, found in marks.items()}
-    queues: dict[Key, list[Key]] = defaultdict(list)
+    queues: dict[tuple[str, str, str], list[Key]] = defaultdict(list)
     for key in sorted(marks, key=lambda k: (-harm[k], k)):
-        for metric, _, _ in marks[key]:
-            queues[key[0], metric].append(key)
+        for lost in marks[key]:
+            queues[key[0], lost.metric, lost.status].append(key)
     taken: dict[Key, None] = {}
     longest = max((len(q) for q in queues.values()), default=0)
     for place in range(longest):
@@ -93,9 +101,13 @@ def _chosen(marks: dict[Key, list[tuple[str, float, float]]]) -> list[Key]:
     return list(taken)[:MOST_CASES]
 
 
-def _harm(found: list[tuple[str, float, float]]) -> float:
+def _harm(found: list[Lost]) -> float:
     """Marks lost over all metrics, times the requests that the question stands for."""
-    return sum(lost for _, lost, _ in found) * max((weight for *_, weight in found), default=0.0)
+    return sum(lost.share for lost in found) * _weight(found)
+
+
+def _weight(found: list[Lost]) -> float:
+    return max((lost.weight for lost in found), default=0.0)
 
 
 def _bytes(case: Case) -> int:
@@ -109,7 +121,7 @@ def _bytes(case: Case) -> int:
 class _Reader:
     """Texts of the chosen cases; each table is read once and only for them."""
 
-    def __init__(self, night: Night, marks: dict[Key, list[tuple[str, float, float]]], order: list[Key]) -> None:
+    def __init__(self, night: Night, marks: dict[Key, list[Lost]], order: list[Key]) -> None:
         wanted = pa.array(sorted({example for _, example in order}), pa.string())
         self.marks = marks
         self.examples = {r["example_id"]: r for r in _only(_examples(night), wanted)}
@@ -125,7 +137,7 @@ class _Reader:
         system, name = key
         example = self.examples.get(name, {})
         answer = self.responses.get(key, {})
-        failing = {metric for metric, _, _ in self.marks[key]}
+        failing = {lost.metric for lost in self.marks[key]}
         expected = [flat(i, 200) for i in example.get("expected_doc_ids") or []]
         passages, more = _passages(answer, set(expected))
         scores = self.scores[key]
@@ -144,7 +156,7 @@ class _Reader:
             passages=passages,
             more_passages=more,
             marks=[_mark(row, row["metric"] in failing) for row in scores],
-            weight=max((w for *_, w in self.marks[key]), default=0.0),
+            weight=_weight(self.marks[key]),
             requests=example.get("count") or 0,
             harm=_harm(self.marks[key]),
             in_gate=all(row["in_gate"] is not False for row in scores),

@@ -57,6 +57,7 @@ def _rows(ws: Workspace, day: str, found: dict[str, Any], verdict: str, metrics:
     manifest, summary, gate = found["manifest"], found["summary"], found["gate"]
     link = f"{day}/report.html" if (ws.night(day) / "report.html").exists() else ""
     reasons = gate.get("reasons") or [""]
+    judge = manifest.get("judge") or {}
     systems = summary.get("systems") or {"–": {"metrics": {}}}
     return [
         IndexRow(
@@ -67,7 +68,7 @@ def _rows(ws: Workspace, day: str, found: dict[str, Any], verdict: str, metrics:
             values=[((system["metrics"].get(m) or {}).get("overall") or {}).get("value") for m in metrics],
             examples=manifest.get("examples"),
             release=flat(manifest.get("release") or "", 80),
-            judge=flat(manifest.get("judge_label") or "", 80),
+            judge=flat(judge.get("model") or judge.get("provider") or manifest.get("judge_label") or "", 60),
             reason=flat(reasons[0], 200),
         )
         for name, system in systems.items()

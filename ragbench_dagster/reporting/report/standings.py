@@ -21,12 +21,17 @@ STATUS_WORDS = {
 
 
 def cards(
-    summary: dict[str, Any], gate: dict[str, Any], order: list[str], failing: dict[tuple[str, str], int]
+    summary: dict[str, Any],
+    gate: dict[str, Any],
+    order: list[str],
+    failing: dict[tuple[str, str], int],
+    embedded: dict[str, bool],
 ) -> list[Card]:
     """A card for each metric, in the settings' order.
 
     Args:
         failing: (system, metric) -> answers below full marks.
+        embedded: metric -> graded by the embedded judge.
     """
     systems = summary.get("systems", {})
     known = {metric for system in systems.values() for metric in system["metrics"]}
@@ -39,7 +44,7 @@ def cards(
             if metric in system["metrics"]
         ]
         verdict = min((s.verdict for s in standings), key=ORDER.__getitem__, default="")
-        found.append(Card(metric, flat(metric), "@" not in metric, standings, verdict))
+        found.append(Card(metric, flat(metric), embedded.get(metric, False), standings, verdict))
     return found
 
 

@@ -62,7 +62,7 @@ class Card:
 
     metric: str
     title: str
-    judged: bool
+    weak: bool  # graded by the embedded judge
     standings: list[Standing]
     verdict: str
 
