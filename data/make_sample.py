@@ -204,7 +204,8 @@ class Sample:
         talk = self.rng.choice(self.conversations)
         first = self.by_text[talk["first"]]
         key = "conv_" + hashlib.sha256(f"{SEED}:c{self.count}".encode()).hexdigest()[:12]
-        keeps, history = self.rng.random() < 0.7, []
+        keeps = self.rng.random() < 0.7
+        history: list[str] = []
         for turn in [first, *talk["turns"]]:
             more: dict[str, Any] = {"conversation_id": key}
             if history:
@@ -218,8 +219,8 @@ class Sample:
         """A line as a crashed logger, a bad deployment or a wrong pipe leaves it."""
         line = dump(good).encode()
         bad_utf8 = line.replace(b'"response": "', b'"response": "\xc3\x28', 1)
-        others = ({k: v for k, v in good.items() if k != "query"}, {**good, "timestamp": "2026-13-41 25:61"})
-        others += ({**good, "query": ["how", "much"]}, [good["query"], good["response"]])
+        others: list[Any] = [{k: v for k, v in good.items() if k != "query"}, {**good, "timestamp": "2026-13-41 25:61"}]
+        others += [{**good, "query": ["how", "much"]}, [good["query"], good["response"]]]
         kinds = [line[: len(line) // 3], bad_utf8, b"Traceback (most recent call last):"]
         kinds += [dump(other).encode() for other in others]
         return self.rng.choice(kinds)
