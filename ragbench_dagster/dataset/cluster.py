@@ -77,10 +77,11 @@ def cluster(forms: Sequence[Form], dedupe: Dedupe, cache: Path | None = None) ->
     Raises:
         UserError: `dedupe.semantic` is on and the `semantic` extra is not installed.
     """
-    ranks = _ranks(forms)
+    spread = _spread(forms)
+    ranks = _ranks(forms, spread)
     state = _Grouping(forms, ranks)
     if dedupe.one_edit:
-        state.join(_best_targets(forms, ranks), "one_edit")
+        state.join(_best_targets(forms, ranks, spread), "one_edit")
     if dedupe.semantic:
         state.join(
             _near_in_meaning(forms, ranks, state.root, dedupe.semantic_threshold, cache), "semantic", direct=True
@@ -103,13 +104,27 @@ def _near_in_meaning(
     return {low: sorted(highs, key=ranks.__getitem__) for low, highs in targets.items()}
 
 
-def _ranks(forms: Sequence[Form]) -> list[int]:
-    """Position of each form in the order of trust: labelled, few unknown words, heavy, then by text."""
-    unknown = [sum(map(is_mendable, form.form.split(" "))) for form in forms]
-    order = sorted(
-        range(len(forms)),
-        key=lambda i: (forms[i].label is None, unknown[i], -forms[i].weight, forms[i].form),
-    )
+def _spread(forms: Sequence[Form]) -> dict[str, int]:
+    """In how many spellings of forms each word stands."""
+    spread: dict[str, int] = {}
+    for form in forms:
+        for text in (form.form, *form.loose):
+            for word in text.split(" "):
+                spread[word] = spread.get(word, 0) + 1
+    return spread
+
+
+def _ranks(forms: Sequence[Form], spread: dict[str, int]) -> list[int]:
+    """Position of each form in the order of trust: labelled, few (rare) unknown words, heavy, common, then by text."""
+
+    def trust(index: int) -> tuple[bool, int, int, float, int, str]:
+        form = forms[index]
+        words = form.form.split(" ")
+        unknown = [spread[word] for word in words if is_mendable(word)]
+        rare = sum(count < FREQUENT_FORMS for count in unknown)
+        return form.label is None, rare, len(unknown), -form.weight, -min(map(spread.__getitem__, words)), form.form
+
+    order = sorted(range(len(forms)), key=trust)
     ranks = [0] * len(forms)
     for rank, index in enumerate(order):
         ranks[index] = rank
@@ -157,17 +172,13 @@ class _Grouping:
         return head
 
 
-def _best_targets(forms: Sequence[Form], ranks: list[int]) -> dict[int, list[int]]:
+def _best_targets(forms: Sequence[Form], ranks: list[int], spread: dict[str, int]) -> dict[int, list[int]]:
     """For each form with a typing error, the forms it may be meant as, the best-ranked first."""
     texts = [form.form for form in forms]
     owner = list(range(len(forms)))
     for index, form in enumerate(forms):
         texts.extend(form.loose)
         owner.extend([index] * len(form.loose))
-    spread: dict[str, int] = {}
-    for text in texts:
-        for word in text.split(" "):
-            spread[word] = spread.get(word, 0) + 1
     pairs = list(one_edit_pairs(texts, len(forms)))
     mended: dict[str, set[int]] = {}
     for pair in pairs:

@@ -27,7 +27,7 @@ _DIGITS = re.compile(r"\d+(?:[.,:/]\d+)*")
 _CROWD = 12
 # Forms that must show a word of grammar beside its neighbours, and how many times as often as the odd word,
 # before a known word is read as its misspelling.
-EVIDENCE = 3
+EVIDENCE = 2
 EVIDENCE_RATIO = 10
 
 

@@ -55,10 +55,11 @@ def is_readable(tokens: Sequence[str], wrong: str, right: str) -> bool:
         return False
 
     def strange(word: str) -> bool:
-        return is_mendable(word) and not any(word in words for words in known)
+        return len(word) > 1 and is_mendable(word) and not any(word in words for words in known)
 
     others = [token for token in tokens if token != wrong]
     unknown = sum(map(strange, others))
     if strange(right) and unknown == len(others):  # nothing else to know the language by: only a long name is sure
         return not others and len(right) >= _LONG
-    return 2 * unknown <= len(others)
+    # A known word is a surer target than an unknown one, and asks for less around it.
+    return (2 if strange(right) else 1.5) * unknown <= len(others)
