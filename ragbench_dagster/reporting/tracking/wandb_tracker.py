@@ -68,6 +68,7 @@ def track_wandb(ws: Workspace, record: Record) -> dict[str, Any]:
         run.summary.update(dict(sorted(record.metrics.items())))
         _artefact(wandb, run, record)
         run.finish()
+        wandb.teardown()  # else its service goes on writing log files of the finished run
     except (wandb.errors.Error, OSError) as fault:
         raise UserError(
             f"tracking.wandb_project: W&B cannot be used ({type(fault).__name__}); check the key, the project and the "
