@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
@@ -132,14 +133,13 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
 
 
 def _plain_progress() -> Callable[[str, int, int], None]:
-    import time
-
-    last = [time.monotonic(), ""]
+    last = time.monotonic()
 
     def tell(label: str, done: int, total: int) -> None:
+        nonlocal last
         now = time.monotonic()
-        if now - float(last[0]) >= 10:
-            last[0] = now
+        if now - last >= 10:
+            last = now
             say(f"{label}: {done:,} of {total:,}")
 
     return tell

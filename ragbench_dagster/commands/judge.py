@@ -27,9 +27,11 @@ def estimate(
 ) -> None:
     """Calls, tokens, cost and time of a night before it runs; what the ledger holds is free."""
     from ragbench_dagster.evaluation.estimate import estimate_night
+    from ragbench_dagster.orchestration.launch import choose_day
 
     ws = open_workspace(workspace, sample)
-    found = estimate_night(ws, parse_day(date))
+    day, _ = choose_day(ws, parse_day(date))
+    found = estimate_night(ws, day)
     if as_json:
         print_json(found)
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -102,7 +102,7 @@ def label_fit(ws: Workspace) -> dict[str, Any]:
     return compare_ids(expected, corpus_ids(ws), returned_ids(ws, nights[-1] if nights else None))
 
 
-def compare_ids(expected: list[list[str] | None], corpus: set[str], returned: set[str]) -> dict[str, Any]:
+def compare_ids(expected: Sequence[list[str] | None], corpus: set[str], returned: set[str]) -> dict[str, Any]:
     """How many labels name only ids that neither the corpus nor any system has.
 
     Such ids are of another level (documents, not chunks) or of an older index: retrieval metrics would read 0.00

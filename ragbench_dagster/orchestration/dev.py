@@ -72,7 +72,10 @@ def _serve(ws: Workspace, sock: socket.socket, port: int) -> None:
 
     instance = open_instance(ws)
     target = ModuleTarget(MODULE, attribute=None, working_directory=os.getcwd(), location_name=LOCATION)
-    with tempfile.TemporaryDirectory() as folder, ProxyServerManager(instance, target) as servers:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ProxyServerManager(instance, target, code_server_log_level="WARNING") as servers,
+    ):
         file = Path(folder) / "workspace.yaml"
         file.write_text(yaml.safe_dump({"load_from": servers.get_code_server_specs()}), encoding="utf-8")
         command = [

@@ -112,9 +112,7 @@ def test_the_ui_materializes_the_sensor_sees_new_logs_once_and_the_graph_shows_e
         )["launchPipelineExecution"]
         assert launched["__typename"] == "LaunchRunSuccess", launched
         run_id = launched["run"]["runId"]
-        wait_for(
-            120, "the run of the UI", lambda: ask(base, STATUS, id=run_id)["runOrError"]["status"] == "SUCCESS"
-        )
+        wait_for(120, "the run of the UI", lambda: ask(base, STATUS, id=run_id)["runOrError"]["status"] == "SUCCESS")
         assert (ws.traffic("2026-11-21") / "sampled.parquet").exists()
         # The sensor: the day that was there at the start, then a new file, once.
         wait_for(150, "the sensor's first run", lambda: ("ingest", "2026-11-21") in partitions(base)[:-1])

@@ -59,7 +59,11 @@ def test_days_that_are_missing_are_run_again_one_run_a_gap_and_good_days_are_not
     before = store_bytes(ws)
     for day in (days[2], days[3], days[6]):
         shutil.rmtree(ws.traffic(day))
-    extra = {"timestamp": f"{days[6]}T10:00:00Z", "request_id": "late-1", "query": "is there a weekly digest of failed hooks?"}
+    extra = {
+        "timestamp": f"{days[6]}T10:00:00Z",
+        "request_id": "late-1",
+        "query": "is there a weekly digest of failed hooks?",
+    }
     (ws.root / "logs" / "late.jsonl").write_text(json.dumps(extra) + "\n", encoding="utf-8")
     done = run_night(ws, LAST)
     assert done.caught_up == [(days[2], days[3]), (days[6], days[6])]
