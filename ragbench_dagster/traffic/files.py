@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +30,7 @@ _DATE = re.compile(
 )
 # Names made of dates, short numbers, pairs of letters and these words say nothing about anybody.
 _HARMLESS = re.compile(
-    r"(?:[-_./=T:Z]|(?<!\d)(?:\d{1,4}|\d{8}|\d{10})(?!\d)|(?<![a-z])(?:[a-z]{1,2}|logs?|requests?|queries|questions|"
+    r"(?:[-_./=T:Z]|(?<!\d)(?:\d{1,6}|\d{8}|\d{10})(?!\d)|(?<![a-z])(?:[a-z]{1,2}|logs?|requests?|queries|questions|"
     r"traffic|part|date|day|month|year|hour|daily|hourly|prod|production|staging|observations|traces|spans|export|rag|"
     r"search|chat|app|api|web|all|data|stream|events|archive|north|south|east|west|central|host|server|worker|shard|"
     r"batch|empty|jsonl?|ndjson|csv|parquet|gz)(?![a-z]))*",
@@ -45,7 +45,7 @@ _MARKS = ("size", "ETag", "etag", "md5Hash", "content_md5", "generation", "LastM
 class LogFile:
     """One log file."""
 
-    path: str  # below the source; may name a person
+    path: str = field(repr=False)  # below the source; may name a person
     name: str  # its scrubbed form, unique
     key: str  # keyed hash of the path
     size: int  # bytes
