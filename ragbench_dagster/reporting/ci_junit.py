@@ -50,6 +50,7 @@ def junit(day: str, result: GateResult) -> str:
             ElementTree.SubElement(case, "error" if row["primary"] else "skipped", message=said)
     ElementTree.indent(suite)
     body = ElementTree.tostring(suite, encoding="unicode")
+    body = body.replace("##[", "##&#91;")  # a runner obeys `##[` anywhere in a line
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{body}'
 
 

@@ -24,7 +24,8 @@ def render_gate(ws: Workspace, day: str, result: GateResult, form: str) -> str:
     `github` also appends the step summary to the file that GITHUB_STEP_SUMMARY names.
     """
     if form == "json":
-        return dumps(as_json(day, result))
+        # a runner obeys `##[` anywhere in a line; the escape is the same JSON
+        return dumps(as_json(day, result)).replace("##[", "#\\u0023[")
     if form == "junit":
         return junit(day, result)
     if form == "github":

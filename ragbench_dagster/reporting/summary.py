@@ -45,12 +45,12 @@ from ragbench_dagster.reporting.figures import make_row
 from ragbench_dagster.reporting.hints import hint
 from ragbench_dagster.reporting.night import Mask, Night, Scores
 from ragbench_dagster.reporting.pairwise import pairwise_results
-from ragbench_dagster.reporting.tables import summary_lines, summary_tables
+from ragbench_dagster.reporting.tables import summary_tables
 from ragbench_dagster.reporting.trend import trend
 from ragbench_dagster.reporting.worst import worst_rows
 from ragbench_dagster.store import Workspace, finite, read_json, write_json, write_table
 
-__all__ = ["SUMMARY", "read_summary", "summarise", "summary_for_json", "summary_lines", "summary_tables"]
+__all__ = ["SUMMARY", "read_summary", "summarise", "summary_for_json", "summary_tables"]
 
 _text, _number = pa.string(), pa.float64()
 SUMMARY = pa.schema(

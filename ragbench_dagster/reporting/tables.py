@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 from ragbench_dagster.store import Workspace, read_json
@@ -26,11 +27,6 @@ def summary_tables(ws: Workspace, day: str) -> list[dict[str, Any]]:
         _trend(summary),
     ]
     return [table for table in found if table["rows"]]
-
-
-def summary_lines(ws: Workspace, day: str) -> list[dict[str, Any]]:
-    """The same; the name of the first version of this function."""
-    return summary_tables(ws, day)
 
 
 def _table(title: str, columns: list[str], rows: list[list[Any]]) -> dict[str, Any]:
@@ -72,17 +68,21 @@ def _overall(systems: dict[str, Any]) -> dict[str, Any]:
 
 
 def _categories(systems: dict[str, Any]) -> dict[str, Any]:
-    """The parts that cost most: share of the rows times the shortfall."""
-    rows = []
+    """The parts that cost most (rows times shortfall), each system's worst in turn."""
+    found: dict[str, list[tuple[float, list[Any]]]] = {name: [] for name in systems}
     for name, metric, m in _figures(systems):
-        overall = m["overall"]["value"]
         for row in m["slices"]:
-            if row["dimension"] == "category" and row["value"] is not None and overall is not None:
+            if row["dimension"] == "category" and row["value"] is not None:
                 cells = [name, metric, row["part"], _band(row), row["n"], row["coverage"]]
-                rows.append(((1 - row["value"]) * row["n"], cells))
-    rows.sort(key=lambda r: (-r[0], r[1][:3]))
+                found[name].append((-(1 - row["value"]) * row["n"], cells))
+    rows = _in_turn([[cells for _, cells in sorted(own, key=lambda r: (r[0], r[1][:3]))] for own in found.values()])
     title = f"By category, the most harmful {PARTS}" if len(rows) > PARTS else "By category"
-    return _table(title, ["system", "metric", "category", "value, 95 %", "n", "coverage"], [r for _, r in rows[:PARTS]])
+    return _table(title, ["system", "metric", "category", "value, 95 %", "n", "coverage"], rows[:PARTS])
+
+
+def _in_turn(lists: list[list[list[Any]]]) -> list[list[Any]]:
+    """The first of every list, then the second, ..., so that none crowds out the others."""
+    return [row for place in zip_longest(*lists) for row in place if row is not None]
 
 
 def _status(systems: dict[str, Any]) -> dict[str, Any]:
@@ -126,19 +126,15 @@ def _pairs(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 def _worst(systems: dict[str, Any]) -> dict[str, Any]:
-    rows = [
-        [name, w["example_id"], w["metric"], w["category"], w["score"], w["weight"], (w["feedback"] or "")[:160]]
-        for name, system in systems.items()
-        for w in system["worst"]
-    ]
-    rows = rows[:20] if len(systems) < 2 else [r for i in range(20) for r in _nth(systems, rows, i)][:20]
+    keys = ("example_id", "metric", "category", "score", "weight")
+    rows = _in_turn(
+        [
+            [[name, *(w[k] for k in keys), (w["feedback"] or "")[:160]] for w in system["worst"]]
+            for name, system in systems.items()
+        ]
+    )
     columns = ["system", "example", "metric", "category", "score", "weight", "why"]
-    return _table("Worst cases", columns, rows)
-
-
-def _nth(systems: dict[str, Any], rows: list[list[Any]], place: int) -> list[list[Any]]:
-    """The `place`-th worst case of every system, so that none crowds out the others."""
-    return [own[place] for name in systems if len(own := [r for r in rows if r[0] == name]) > place]
+    return _table("Worst cases", columns, rows[:20])
 
 
 def _trend(summary: dict[str, Any]) -> dict[str, Any]:

@@ -85,7 +85,7 @@ jobs:
       #   python -c "import secrets; print(secrets.token_hex(32))"
       - name: Key
         if: env.RAGBENCH_KEY != ''
-        run: (umask 077; printf '%s\n' "$RAGBENCH_KEY" > .key)
+        run: (umask 077; echo "$RAGBENCH_KEY" > .key)
       - run: pip install ragbench-dagster
       - name: Night
         run: |

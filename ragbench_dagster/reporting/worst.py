@@ -31,7 +31,23 @@ def select(
             keep = pc.and_(keep, pc.equal(table[name], wanted))
     rows: list[dict[str, Any]] = table.filter(keep).to_pylist()
     rows.sort(key=_order)
+    for row in rows:
+        row["feedback"] = row["feedback"] or why(row["metric"], row["value"])
     return rows
+
+
+def why(metric: str, value: float) -> str | None:
+    """What a low retrieval score means; judge metrics bring their own feedback."""
+    base, _, k = metric.partition("@")
+    if not k:
+        return None
+    if base == "precision":
+        return f"{value:.0%} of the first {k} are expected"
+    if value == 0:
+        return f"no expected document among the first {k}"
+    if base == "mrr":
+        return f"the first expected document stands at rank {round(1 / value)}"
+    return f"{base} of the first {k} is {value:.2f}"
 
 
 def _order(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -25,7 +25,8 @@ def worse(values, losses, gains=0):
 def against_system(maker):
     def run(new, margin=0.03):
         made = maker(
-            HEAD + f"thresholds: {{'hit_rate@5': {{margin: {margin}, baseline: other}}}}\ngate: {{systems: [prod]}}\n", n=N
+            HEAD + f"thresholds: {{'hit_rate@5': {{margin: {margin}, baseline: other}}}}\ngate: {{systems: [prod]}}\n",
+            n=N,
         )
         old = results(1)
         day = made.night({"prod": {"hit_rate@5": new(old)}, "other": {"hit_rate@5": old}})
@@ -151,5 +152,3 @@ def test_graded_scores_are_compared_by_their_paired_means(maker):
     found = decide(made.ws, day)
     assert found.verdict == "fail"
     assert found.rows[0]["value"] == pytest.approx(-0.067, abs=0.01)
-
-

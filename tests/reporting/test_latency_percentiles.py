@@ -1,0 +1,44 @@
+"""Percentiles of times with distribution-free intervals."""
+
+import numpy as np
+import pytest
+
+from ragbench_dagster.reporting.latency import histogram, late_share_p, percentile
+
+
+def test_percentile_is_numpys():
+    values = np.sort(np.random.default_rng(1).lognormal(5, 1, 333))
+    for q in (50, 95, 99):
+        assert percentile(values, q)[0] == pytest.approx(np.percentile(values, q))
+
+
+@pytest.mark.parametrize(("q", "n"), [(50, 50), (95, 200), (99, 600)])
+def test_the_interval_covers_the_true_percentile(q, n):
+    rng = np.random.default_rng(2)
+    truth = -np.log(1 - q / 100)  # of the exponential distribution
+    hits = 0
+    for _ in range(1500):
+        _, low, high = percentile(np.sort(rng.exponential(1, n)), q)
+        hits += (low is None or low <= truth) and (high is None or truth <= high)
+    assert hits / 1500 >= 0.945
+
+
+def test_too_few_values_have_no_upper_end():
+    assert percentile(np.arange(71.0), 95)[2] is None
+    assert percentile(np.arange(72.0), 95)[2] == 71.0
+    assert percentile(np.array([]), 95) == (None, None, None)
+
+
+def test_late_answers_are_a_binomial_count():
+    stats = pytest.importorskip("scipy.stats")
+    values = np.sort(np.r_[np.full(180, 10.0), np.full(20, 9000.0)])
+    expected = stats.binomtest(20, 200, 0.05, alternative="greater").pvalue
+    assert late_share_p(values, 95, 4000) == pytest.approx(expected, rel=1e-9)
+    assert late_share_p(values, 95, 9000) == 1.0
+
+
+def test_histogram_counts_every_value():
+    values = np.sort(np.random.default_rng(3).lognormal(5, 1, 400))
+    assert sum(histogram(values)["counts"]) == 400
+    assert sum(histogram(np.zeros(5))["counts"]) == 5
+    assert histogram(np.array([])) is None
