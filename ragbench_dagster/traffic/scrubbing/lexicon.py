@@ -132,12 +132,12 @@ def _names() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     for module in pkgutil.iter_modules(package.__path__):
         provider = importlib.import_module(f"faker.providers.person.{module.name}").Provider
         for attribute, values in vars(provider).items():
-            kept = first if attribute.startswith("first_name") else last if attribute.startswith("last_name") else None
-            if kept is None or isinstance(values, str) or not hasattr(values, "__iter__"):
+            into = first if attribute.startswith("first_name") else last if attribute.startswith("last_name") else None
+            if into is None or isinstance(values, str) or not hasattr(values, "__iter__"):
                 continue
             for value in values:
                 if isinstance(value, str):
-                    kept.update(key_of(p) for p in re.findall(r"[^\W\d_]+(?:['’-][^\W\d_]+)*", value) if len(p) > 1)
+                    into.update(key_of(p) for p in re.findall(r"[^\W\d_]+(?:['’-][^\W\d_]+)*", value) if len(p) > 1)
     return frozenset(first), frozenset(last), frozenset(common)
 
 

@@ -38,6 +38,8 @@ _CONTEXT = {
         r"\b(?:bank|checking|savings?|account|acct)\s?(?:account\s?)?(?:number|num|no|nr|#)", re.IGNORECASE
     )
 }
+_DIGIT = re.compile(r"[0-9]")
+_PIECE, _OVERLAP = 1_000, 100  # characters
 _SURE = 0.6  # a pattern of this score needs no word and no check digit
 
 
@@ -68,9 +70,14 @@ def _of_countries(countries: tuple[str, ...]) -> list[Any]:
         for module in pkgutil.iter_modules(importlib.import_module(base).__path__):
             loaded = importlib.import_module(f"{base}.{module.name}")
             for name, kind in vars(loaded).items():
-                if isinstance(kind, type) and kind.__module__ == loaded.__name__ and name.endswith("Recognizer"):
+                local = isinstance(kind, type) and kind.__module__ == loaded.__name__ and name.endswith("Recognizer")
+                if local and not {"Phone", "Base"} & set(_parts(name)):
                     made[name] = kind()
     return [made[name] for name in sorted(made)]
+
+
+def _parts(name: str) -> list[str]:
+    return re.findall(r"[A-Z][a-z]+", name)
 
 
 @lru_cache(maxsize=32)

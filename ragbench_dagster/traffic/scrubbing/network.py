@@ -66,9 +66,7 @@ def _url_end(url: str) -> int:
     end = len(url)
     while end:
         last = url[end - 1]
-        if last in _TAIL:
-            end -= 1
-        elif last in ")]" and url.count(last, 0, end) > url.count("(["[last == "]"], 0, end):
+        if last in _TAIL or (last in ")]" and url.count(last, 0, end) > url.count("(["[last == "]"], 0, end)):
             end -= 1
         else:
             break

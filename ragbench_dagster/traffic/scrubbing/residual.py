@@ -17,7 +17,7 @@ _PATTERNS = {
     "US_SSN": re.compile(r"(?<![\w-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\w-])"),
     "IP_ADDRESS": re.compile(r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w.-])"),
     "PHONE_NUMBER": re.compile(r"(?<![\w+])\+\d{1,3}[ (.-]{0,2}\d(?:[ ().-]{0,2}\d){7,12}(?!\d)|(?<![\w(])\(\d{3}\) ?\d{3}-\d{4}(?!\d)"),
-    "URL": re.compile(r"https?://[^\s<>\"]*[?&#](?:[a-z_-]*(?:token|key|sig|secret|password|auth|session))=[^\s<>\"&]+", re.IGNORECASE),
+    "URL": re.compile(r"https?://[^\s<>\"]{0,300}[?&#](?:[a-z_-]*(?:token|key|sig|secret|password|auth|session))=[^\s<>\"&]+", re.IGNORECASE),
 }  # fmt: skip
 
 

@@ -5,19 +5,32 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 
 from ragbench_dagster.settings import Scrub
-from ragbench_dagster.traffic.scrubbing import announced, births, custom, finance, national, network, people, phones
-from ragbench_dagster.traffic.scrubbing import secrets as keys
-from ragbench_dagster.traffic.scrubbing import streets
+from ragbench_dagster.store import digest
+from ragbench_dagster.traffic.scrubbing import (
+    announced,
+    births,
+    custom,
+    finance,
+    keys,
+    national,
+    network,
+    people,
+    phones,
+    streets,
+    workers,
+)  # fmt: skip
 from ragbench_dagster.traffic.scrubbing.entities import NER_LABELS, Chosen, choose
 from ragbench_dagster.traffic.scrubbing.facts import Facts
 from ragbench_dagster.traffic.scrubbing.lexicon import lexicon
-from ragbench_dagster.traffic.scrubbing.ner import Entities, ner_for
+from ragbench_dagster.traffic.scrubbing.ner import Entities, installed_model, ner_for
 from ragbench_dagster.traffic.scrubbing.placeholders import Numbering, Request, ScrubbedRequest, scrub_request
 from ragbench_dagster.traffic.scrubbing.spans import PLACEHOLDER, Span, clear_of, resolve
-from ragbench_dagster.traffic.scrubbing.view import view_of
+from ragbench_dagster.traffic.scrubbing.view import View, view_of
 
+RULES = "2026-11-30"  # changed with every change of the rules that can change a result
 CACHE_CHARS = 8_000_000  # characters of distinct texts whose spans are remembered
 Finder = tuple[frozenset[str], Callable[[Facts], bool], Callable[[Facts], Iterable[Span]]]
 
@@ -47,6 +60,12 @@ class Scrubber:
         self._finders = list(self._build(countries))
         self._cache: OrderedDict[str, tuple[Span, ...]] = OrderedDict()
         self._cached_chars = 0
+        self._workers = workers.Workers(settings) if settings.processes > 1 else None
+
+    def close(self) -> None:
+        """End the worker processes, if there are any."""
+        if self._workers is not None:
+            self._workers.close()
 
     def _build(self, countries: tuple[str, ...]) -> Iterator[Finder]:
         narrow = self.chosen.urls == "identifying"
@@ -115,7 +134,9 @@ class Scrubber:
 
     def _all(self, texts: Sequence[str]) -> list[tuple[Span, ...]]:
         fresh = [text for text in dict.fromkeys(texts) if text not in self._cache]
-        done = dict(zip(fresh, self._find_all(fresh), strict=True))
+        parallel = self._workers is not None and len(fresh) >= workers.WORTH
+        found = self._workers.find_all(fresh) if self._workers is not None and parallel else self.find_all(fresh)
+        done = dict(zip(fresh, found, strict=True))
         out = []
         for text in texts:
             spans = done.get(text)
@@ -136,7 +157,8 @@ class Scrubber:
             old, _ = self._cache.popitem(last=False)
             self._cached_chars -= len(old) + 64
 
-    def _find_all(self, texts: list[str]) -> list[tuple[Span, ...]]:
+    def find_all(self, texts: Sequence[str]) -> list[tuple[Span, ...]]:
+        """The spans of each text, in this process and without the cache."""
         views = [view_of(text) for text in texts]
         facts = [Facts(view.text) for view in views]
         self._ask_model(facts)
@@ -153,7 +175,7 @@ class Scrubber:
         for fact in facts:
             fact.ner_ran = True
 
-    def _find(self, text: str, view, facts: Facts) -> list[Span]:  # type: ignore[no-untyped-def]
+    def _find(self, text: str, view: View, facts: Facts) -> list[Span]:
         found: list[Span] = []
         for entities, might, find in self._finders:
             if not self._skip or might(facts):
@@ -168,6 +190,27 @@ class Scrubber:
         zones = [m.span() for m in PLACEHOLDER.finditer(view.text)]
         spans = resolve(clear_of(found, zones), view.text)
         return [view.back(span) for span in spans]
+
+
+def scrubber_version(settings: Scrub) -> str:
+    """What the result depends on beside the text: the rules, the settings, the lists and the model.
+
+    A hash; cheap, for nothing is loaded. `processes` and `floor` do not change a result.
+    """
+    packages = ["names", "faker", "english-words", "wordfreq", "phonenumbers", "presidio-analyzer"]
+    model = installed_model() if settings.ner != "off" else None
+    if model is not None:
+        packages += ["spacy", model.replace("_", "-")]
+    versions = {name: _version(name) for name in packages}
+    chosen = settings.model_dump(mode="json", exclude={"processes", "floor"})
+    return digest(RULES, versions, chosen, size=8)
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "?"
 
 
 def build_scrubber(settings: Scrub | None = None) -> Scrubber:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right, insort
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -39,30 +40,34 @@ def resolve(found: Iterable[Span], text: str) -> list[Span]:
     The better rank wins, then the longer span. What a losing span covers beyond the winner stays hidden
     too (a leak is worse than a long placeholder), unless no letter or digit is in it.
     """
-    taken: list[Span] = []
+    taken: list[Span] = []  # sorted by start, without overlaps
     for span in sorted(found, key=lambda s: (rank(s.type), s.start - s.end, s.start, s.type)):
         for piece in _outside(span, taken):
             start, end = _trim(text, piece.start, piece.end)
             if start < end and (piece == span or _worth(text[start:end], span.type)):
-                taken.append(Span(start, end, span.type, span.score))
-    return sorted(taken, key=lambda s: s.start)
+                insort(taken, Span(start, end, span.type, span.score), key=_start)
+    return taken
 
 
-def _outside(span: Span, taken: list[Span]) -> list[Span]:
-    pieces = [span]
-    for other in taken:
-        if other.start >= span.end or other.end <= span.start:
-            continue
-        rest = []
-        for piece in pieces:
-            if other.start >= piece.end or other.end <= piece.start:
-                rest.append(piece)
-                continue
-            if piece.start < other.start:
-                rest.append(Span(piece.start, other.start, piece.type, piece.score))
-            if piece.end > other.end:
-                rest.append(Span(other.end, piece.end, piece.type, piece.score))
-        pieces = rest
+def _start(span: Span) -> int:
+    return span.start
+
+
+def _outside(span: Span, walls: list[Span]) -> list[Span]:
+    """The parts of `span` that no wall covers; `walls` are sorted and do not overlap."""
+    pieces, at = [], span.start
+    first = bisect_right(walls, span.start, key=_start)
+    if first and walls[first - 1].end > span.start:
+        at = walls[first - 1].end
+    for index in range(first, len(walls)):
+        wall = walls[index]
+        if wall.start >= span.end:
+            break
+        if at < wall.start:
+            pieces.append(Span(at, wall.start, span.type, span.score))
+        at = wall.end
+    if at < span.end:
+        pieces.append(Span(at, span.end, span.type, span.score))
     return pieces
 
 
@@ -84,5 +89,10 @@ def clear_of(spans: Iterable[Span], zones: list[tuple[int, int]]) -> list[Span]:
     """`spans` without what lies in `zones` (placeholders that were already there)."""
     if not zones:
         return list(spans)
-    walls = [Span(a, b, "") for a, b in zones]
-    return [piece for span in spans for piece in _outside(span, walls) if piece.end > piece.start]
+    walls: list[Span] = []
+    for start, end in sorted(zones):
+        if walls and start <= walls[-1].end:
+            walls[-1] = Span(walls[-1].start, max(end, walls[-1].end), "")
+        else:
+            walls.append(Span(start, end, ""))
+    return [piece for span in spans for piece in _outside(span, walls)]

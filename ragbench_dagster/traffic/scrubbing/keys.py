@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from ragbench_dagster.traffic.scrubbing.facts import Facts
 from ragbench_dagster.traffic.scrubbing.spans import Span
@@ -54,7 +55,7 @@ _PREFIXED: tuple[tuple[str, str], ...] = (
     (":AA", r"\b\d{8,10}:AA[A-Za-z0-9_-]{32,34}"),
     ("SK", r"\b(?:SK|AC)[0-9a-f]{32}\b"),
     ("AC", r"\bAC[0-9a-f]{32}\b"),
-    ("PRIVATE KEY", r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----[\s\S]{0,20000}?(?:-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----|\Z)"),
+    ("PRIVATE KEY", r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----[\s\S]{0,8000}?(?:-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----|\Z)"),
     ("AGE-SECRET-KEY-", r"AGE-SECRET-KEY-1[0-9A-Z]{40,80}"),
     ("eyJ", r"\beyJ[A-Za-z0-9_-]{5,4000}\.[A-Za-z0-9_-]{5,8000}(?:\.[A-Za-z0-9_-]{0,4000})?"),
 )  # fmt: skip
@@ -95,7 +96,7 @@ _AUTH_WORDS = ("bearer", "basic", "token", "apikey", "digest")
 def _looks_secret(value: str, separator: str) -> bool:
     """A value that no ordinary word is: digits or symbols mixed in, or a capital inside."""
     core = value.strip(".,;:!?()[]{}")
-    if len(core) < 4 or core.startswith(("$", "%")) and core[1:].strip("{}()%").isidentifier():
+    if len(core) < 4 or (core.startswith(("$", "%")) and core[1:].strip("{}()%").isidentifier()):
         return False  # a variable's name
     letters, digits = sum(c.isalpha() for c in core), sum(c.isdigit() for c in core)
     symbols = len(core) - letters - digits
@@ -122,9 +123,7 @@ def _mixed(value: str) -> bool:
 def _random(value: str) -> bool:
     """Capitals, small letters and digits mixed as in a random token; hexadecimal and words in a row are not."""
     kinds = (any(c.isupper() for c in value), any(c.islower() for c in value), sum(c.isdigit() for c in value) >= 2)
-    changes = sum(
-        a.isdigit() != b.isdigit() or a.isupper() != b.isupper() for a, b in zip(value, value[1:], strict=False)
-    )
+    changes = sum(a.isdigit() != b.isdigit() or a.isupper() != b.isupper() for a, b in pairwise(value))
     return all(kinds) and changes * 4 >= len(value) and value.count("/") <= 3
 
 
