@@ -25,6 +25,8 @@ from ragbench_dagster.evaluation.session import Progress, Session, evaluators_fo
 from ragbench_dagster.records import Item, Verdict
 from ragbench_dagster.settings import Judge, Settings
 from ragbench_dagster.store import Workspace, write_table
+from ragbench_dagster.traffic.convert import to_history
+from ragbench_dagster.traffic.model import RowError
 
 _STAGE_ROWS = 2000  # rows of a stage that are judged together
 
@@ -166,17 +168,20 @@ def _row_item(number: int, row: dict[str, Any]) -> Item:
             raise UserError(f"row {number}: {name} must be text, not {type(value).__name__}")
         return value
 
-    contexts, history = row.get("contexts") or (), row.get("history") or ()
-    for name, texts in (("contexts", contexts), ("history", history)):
-        if not isinstance(texts, list | tuple) or not all(isinstance(t, str) for t in texts):
-            raise UserError(f"row {number}: {name} must be a list of texts")
+    contexts = row.get("contexts") or ()
+    if not isinstance(contexts, list | tuple) or not all(isinstance(t, str) for t in contexts):
+        raise UserError(f"row {number}: contexts must be a list of texts")
+    try:
+        history = to_history(row.get("history"), row.get("query") or "")
+    except RowError as fault:
+        raise UserError(f"row {number}: {fault}") from fault
     return Item(
         example_id=str(row.get("id", number)),
         query=text("query", True) or "",
         response=text("response", True) or "",
         contexts=tuple(contexts),
         reference=text("reference", False),
-        history=tuple(history),
+        history=history,
         second=text("second", False),
     )
 

@@ -29,7 +29,9 @@ _NUMBER_WORDS = {
     )
     if word
 } | {"twenty": "20", "thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "ninety": "90", "hundred": "100"}
-_TENS = frozenset(["20", "30", "40", "50", "60", "90"])
+_TENS = re.compile(
+    r"\b(twenty|thirty|forty|fifty|sixty|ninety)[\s-]{1,3}(one|two|three|four|five|six|seven|eight|nine)\b", re.IGNORECASE
+)
 _ENUMERATOR = re.compile(r"^(?:\(?\d{1,2}[.)]|[-*\u2022\u25cf])(?:\s+|$)|(?<=:)\s*\(?\d{1,2}[.)]?$")
 _WORD_OR_MARK = re.compile(WORD.pattern + r"|[,;:.!?()\u2014]")
 # A negation reaches no further than these.
@@ -95,17 +97,8 @@ class Sentence:
 
     @cached_property
     def numbers(self) -> tuple[tuple[int, str], ...]:
-        """(position, value) of every number; "twenty five" is one."""
-        found: list[tuple[int, str]] = []
-        for i, word in enumerate(self.low):
-            value = number(word)
-            if value is None:
-                continue
-            if found and found[-1][0] == i - 1 and found[-1][1] in _TENS and len(value) == 1:
-                found[-1] = (i, str(int(found[-1][1]) + int(value)))
-            else:
-                found.append((i, value))
-        return tuple(found)
+        """(position, value) of every number."""
+        return tuple((i, value) for i, word in enumerate(self.low) if (value := number(word)) is not None)
 
     @cached_property
     def quantities(self) -> tuple[tuple[str, frozenset[str]], ...]:
@@ -223,9 +216,13 @@ class Text:
 
 def parse(text: str) -> Sentence:
     """`text` as one sentence."""
-    raw = tuple(WORD.findall(plain_unicode(text)))
+    raw = tuple(WORD.findall(_TENS.sub(_in_digits, plain_unicode(text))))
     low = tuple(word.lower() for word in raw)
-    return Sentence(text, raw, low, tuple(map(stem, low)))
+    return Sentence(text, raw, low, tuple(number(word) or stem(word) for word in low))
+
+
+def _in_digits(match: re.Match[str]) -> str:
+    return str(int(_NUMBER_WORDS[match[1].lower()]) + int(_NUMBER_WORDS.get(match[2].lower(), "1")))
 
 
 @lru_cache(maxsize=8192)

@@ -31,7 +31,7 @@ def near(claim: Sentence, contexts: Sequence[Text]) -> list[Near]:
             if not shared:
                 continue
             of_claim, of_clause = len(shared) / len(wanted), len(shared) / len(clause.content)
-            if len(shared) > 1 or of_claim >= 0.6 or of_clause >= 0.6:
+            if len(shared) > 1 or of_claim >= 0.5 or of_clause >= 0.5:
                 found.append(Near(clause, text, shared, of_claim, of_clause))
     found.sort(key=lambda n: (-n.of_claim, -n.of_clause))
     return found

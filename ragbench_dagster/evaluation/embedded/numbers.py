@@ -31,7 +31,7 @@ def wrong_number(claim: Sentence, found: Sequence[Near], contexts: Sequence[Text
         return None
     everywhere = asked.numbers.union(*(text.numbers for text in contexts))
     missing = {value for _, value in claim.numbers if value not in everywhere}
-    if missing - _converted(claim, contexts):
+    if missing - converted(claim, contexts):
         return "a number that the contexts do not have"
     if _other_currency(claim, contexts):
         return "a number in another currency"
@@ -43,11 +43,11 @@ def wrong_number(claim: Sentence, found: Sequence[Near], contexts: Sequence[Text
     return None
 
 
-def _converted(claim: Sentence, contexts: Sequence[Text]) -> set[str]:
-    """Numbers that only the unit hides: 2 days are 48 hours."""
-    own = {(value, amount) for value, unit in claim.units if (amount := _amount(value, unit))}
+def converted(claim: Sentence, contexts: Sequence[Text]) -> frozenset[str]:
+    """Numbers and units of the claim that the contexts say in another unit: 2 days are 48 hours."""
+    own = [(value, unit, amount) for value, unit in claim.units if (amount := _amount(value, unit))]
     if not own:
-        return set()
+        return frozenset()
     said = {
         amount
         for text in contexts
@@ -55,7 +55,7 @@ def _converted(claim: Sentence, contexts: Sequence[Text]) -> set[str]:
         for value, unit in sentence.units
         if (amount := _amount(value, unit))
     }
-    return {value for value, amount in own if amount in said}
+    return frozenset(word for value, unit, amount in own if amount in said for word in (value, unit))
 
 
 def _amount(value: str, unit: str) -> tuple[str, float] | None:

@@ -35,10 +35,10 @@ _LATEST = 45  # characters into a sentence where a refusal may begin; later, som
 def refuses(sentence: Sentence) -> bool:
     """Whether the sentence only says that the answer is not known or not given."""
     text = sentence.text.replace("\u2019", "'")
-    match = _NOT_KNOWN.search(text)
-    if match is None or match.start() > _LATEST or _CONCEDES.match(text):
+    matches = list(_NOT_KNOWN.finditer(text))
+    if not matches or matches[0].start() > _LATEST or _CONCEDES.match(text):
         return False
-    return not _GOES_ON.search(text, match.end())
+    return not _GOES_ON.search(text, matches[-1].end())
 
 
 def claims(answer: Text) -> tuple[list[Sentence], bool]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ragbench_dagster.evaluation.embedded import checks
 from ragbench_dagster.evaluation.embedded.analysis import Sentence, Text, analyse, coverage, parse, union
 from ragbench_dagster.evaluation.embedded.closeness import closest, near
-from ragbench_dagster.evaluation.embedded.numbers import wrong_number
+from ragbench_dagster.evaluation.embedded.numbers import converted, wrong_number
 from ragbench_dagster.evaluation.embedded.refusals import claims
 from ragbench_dagster.records import Item, Verdict
 
@@ -24,6 +25,8 @@ FAITHFUL_FLOOR = 0.65  # mean coverage at which an answer passes, if no claim fa
 RELEVANT_FLOOR = 0.45  # share of the question's words that a relevant answer takes up
 MAX_CLAIMS = 200  # of an answer, that are searched for contradictions
 CORRECT_FLOOR = 4.0  # of 5, as LlamaIndex's correctness evaluator passes
+# A URL, a path, "and/or", numbers alone (a date, a fraction).
+_KEEPS_SLASH = re.compile(r"://|^\W*/\w|^and/or\b|^\W*\d+(?:/\d+)+\W*$", re.IGNORECASE)
 _YES_NO = re.compile(r"^\W*(yes|yeah|yep|no|nope)\b(?=\W|$)", re.IGNORECASE)
 
 
@@ -40,10 +43,11 @@ def faithfulness(item: Item) -> Verdict:
     if refusal or not stated:
         return _refusal(item.query, known)
     asked = analyse(item.query)
+    known |= asked.numbers
     covered = whole = 0.0
     faults: list[str] = []
     for number, claim in enumerate(stated, 1):
-        got, size = coverage(claim, known)
+        got, size = coverage(claim, known | converted(claim, contexts))
         fault = _contradiction(claim, contexts, asked) if number <= MAX_CLAIMS else None
         if fault:
             got *= CONTRADICTED
@@ -147,8 +151,15 @@ def _disagreement(reference: Text, answer: Text) -> str | None:
 
 def split_references(text: str) -> list[str]:
     """The accepted answers in a reference, separated by "/". A date, a fraction, a path or a URL is not cut."""
-    parts = re.split(r"(?<![\d/:])(?<!and)/(?!/)|(?<=\d)/(?=[^\d/])|(?<=[^\d/:])/(?=\d)", text)
-    return [part.strip() for part in parts if part and part.strip()]
+    cuts = [
+        match.start() + i
+        for match in re.finditer(r"\S+", text)
+        if not _KEEPS_SLASH.search(match[0])
+        for i, char in enumerate(match[0])
+        if char == "/"
+    ]
+    parts = [text[a + 1 : b] for a, b in pairwise([-1, *cuts, len(text)])]
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _verdict(score: float, passing: bool, feedback: str) -> Verdict:
