@@ -176,7 +176,7 @@ def _cleaner(ws: Workspace, system: System) -> Callable[[Example, Answer], Answe
     """What takes personal data out of an answer: an engine may echo it, and a corpus may hold it."""
     if system.scrubbed:
         return lambda example, answer: answer
-    from ragbench_dagster.traffic.scrubbing import build_scrubber
+    from ragbench_dagster.traffic.scrubbing import build_scrubber, safe_id
 
     scrubber = build_scrubber(ws.settings.scrub)
     plain: dict[str, str] = {}
@@ -185,7 +185,7 @@ def _cleaner(ws: Workspace, system: System) -> Callable[[Example, Answer], Answe
         if text is None:
             return None
         if text not in plain:
-            plain[text] = scrubber.plain(text)
+            plain[text] = safe_id(text, scrubber.plain)
         return plain[text]
 
     def clean(example: Example, answer: Answer) -> Answer:

@@ -145,7 +145,7 @@ def k_warnings(responses: pa.Table, metrics: Sequence[str]) -> list[str]:
     if longest == 0:
         return []
     return [
-        f"{metric}: the system returns at most {longest} ids, so a k above {longest} measures nothing more"
+        f"{metric}: the system returned at most {longest} ids, so a k above {longest} measures nothing more"
         for metric in metrics
         if metric.partition("@")[2].isdigit() and int(metric.partition("@")[2]) > longest
     ]

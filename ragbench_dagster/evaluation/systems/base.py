@@ -120,8 +120,8 @@ class System(ABC):
             return Answer("error", error=str(fault), latency_ms=clock.latency_ms)
         except Exception as fault:
             return Answer("error", error=describe(fault), latency_ms=clock.latency_ms)
-        if answer.status != "scored" or answer.latency_ms is not None:
-            return answer
+        if answer.status != "scored" or answer.latency_ms is not None or not self.calls:
+            return answer  # a looked-up answer whose latency is unknown is not a fast one
         first = clock.first_token_ms if answer.first_token_ms is None else answer.first_token_ms
         return replace(answer, latency_ms=clock.latency_ms, first_token_ms=first)
 

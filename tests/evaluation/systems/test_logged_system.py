@@ -35,6 +35,14 @@ def test_the_latest_answer_of_the_cluster_wins_and_latency_is_the_logged_one(tmp
     assert run.calls == 0
 
 
+def test_a_logged_answer_without_a_latency_has_none(tmp_path: Path) -> None:
+    """It was looked up in microseconds: that is not the time a user waited."""
+    ws = workspace(tmp_path, LOGGED)
+    log(ws, "2026-11-20", {"query": "a question", "response": "said"})
+    run = answer_release(ws, "2026-11-20", "logged", release("a question"))
+    assert run.timings["latency_ms"].to_pylist() == [None]
+
+
 @pytest.mark.parametrize(("age", "counts"), [(0, True), (6, True), (7, False), (-1, False)])
 def test_answers_of_the_six_days_before_count_and_no_others(age: int, counts: bool, tmp_path: Path) -> None:
     ws = workspace(tmp_path, LOGGED)
