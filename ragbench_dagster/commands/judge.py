@@ -27,10 +27,12 @@ def estimate(
 ) -> None:
     """Calls, tokens, cost and time of a night before it runs; what the ledger holds is free."""
     from ragbench_dagster.evaluation.estimate import estimate_night
-    from ragbench_dagster.orchestration.launch import choose_day
+    from ragbench_dagster.orchestration.launch import choose_day, prepare_dataset
 
     ws = open_workspace(workspace, sample)
     day, _ = choose_day(ws, parse_day(date))
+    with progress_bar() as progress:
+        prepare_dataset(ws, day, progress)
     found = estimate_night(ws, day)
     if as_json:
         print_json(found)

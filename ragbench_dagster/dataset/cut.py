@@ -86,7 +86,11 @@ def scrub_labels(ws: Workspace, labels: Sequence[Label]) -> list[Label]:
     """`labels` with every text scrubbed as the workspace scrubs its traffic."""
     if not labels:
         return []
-    from ragbench_dagster.traffic.scrubbing import Request, build_scrubber  # loads recognisers: only where needed
+    from ragbench_dagster.traffic.scrubbing import (
+        Request,
+        build_scrubber,
+        safe_id,
+    )  # loads recognisers: only where needed
 
     scrubber = build_scrubber(ws.settings.scrub)
     plain = lru_cache(maxsize=1 << 16)(scrubber.plain)
@@ -97,7 +101,9 @@ def scrub_labels(ws: Workspace, labels: Sequence[Label]) -> list[Label]:
             query=said.query,
             history=tuple(said.history),
             expected_answer=said.response,
-            expected_doc_ids=None if label.expected_doc_ids is None else tuple(map(plain, label.expected_doc_ids)),
+            expected_doc_ids=None
+            if label.expected_doc_ids is None
+            else tuple(safe_id(i, plain) for i in label.expected_doc_ids),
             category=None if label.category is None else plain(label.category),
         )
         for label, said in zip(labels, clean, strict=True)

@@ -74,7 +74,19 @@ def judge_night(ws: Workspace, day: str, name: str, progress: Progress | None = 
 
 
 def corpus_ids(ws: Workspace) -> set[str]:
-    return set(read_corpus(ws.corpus)) if ws.corpus.exists() else set()
+    """Ids of the corpus, as answers and labels are stored."""
+    if not ws.corpus.exists():
+        return set()
+    stored = stored_id(ws)
+    return {stored(name) for name in read_corpus(ws.corpus)}
+
+
+def stored_id(ws: Workspace) -> Callable[[str], str]:
+    """How an id of the corpus or of a label is written in the store."""
+    from ragbench_dagster.traffic.scrubbing import build_scrubber, safe_id
+
+    plain = build_scrubber(ws.settings.scrub).plain
+    return lambda name: safe_id(name, plain)
 
 
 def returned_ids(ws: Workspace, day: str | None) -> set[str]:
@@ -98,7 +110,8 @@ def label_fit(ws: Workspace) -> dict[str, Any]:
 
     nights = sorted(p.parent.parent.name for p in (ws.store / "nights").glob("*/*/responses.parquet"))
     labels = read_labels(ws.labels) if ws.labels.exists() else []
-    expected = [list(label.expected_doc_ids or []) for label in labels]
+    stored = stored_id(ws)
+    expected = [[stored(name) for name in label.expected_doc_ids or ()] for label in labels]
     return compare_ids(expected, corpus_ids(ws), returned_ids(ws, nights[-1] if nights else None))
 
 

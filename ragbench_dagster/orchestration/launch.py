@@ -98,6 +98,27 @@ def run_night(
     return outcome
 
 
+def prepare_dataset(ws: Workspace, day: str, progress: Progress | None = None) -> None:
+    """Catch up and cut the release that serves `day`; no system and no judge is called.
+
+    Raises:
+        UserError: a blocking check holds the release, or a fault of the input.
+    """
+    outcome = NightOutcome(day)
+    show_progress_with(progress)
+    tell = progress or (lambda *_: None)
+    with store_lock(ws.root, lambda: tell("waiting for another run in this workspace", 0, 0)):
+        instance = open_instance(ws)
+        defs = build_definitions({"workspace": WorkspaceResource(root=str(ws.root))})
+        _catch_up(ws, defs, instance, outcome, tell)
+        for name in ("ingest", "refresh_dataset"):
+            done = run_job(defs, instance, name, (day, day), on_step=tell)
+            if done.failed_blocking:
+                raise UserError(f"stopped by a blocking check: {done.failed_blocking[0]}")
+            if not done.success:
+                raise RuntimeError(f"run {done.run_id[:8]} failed: {done.fault}")
+
+
 def _catch_up(
     ws: Workspace, defs: dg.Definitions, instance: DagsterInstance, outcome: NightOutcome, tell: Progress
 ) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from ragbench_dagster.settings import Scrub
 from ragbench_dagster.store import Workspace
 from ragbench_dagster.traffic.model import LogRequest
+from ragbench_dagster.traffic.scrubbing.identifiers import safe_id
 from ragbench_dagster.traffic.timestamps import day_of
 
 BATCH = 64  # requests scrubbed together
@@ -73,7 +74,7 @@ def _row(
         if nodes is None
         else [
             {
-                "node_id": None if node.node_id is None else plain(node.node_id),
+                "node_id": None if node.node_id is None else safe_id(node.node_id, plain),
                 "score": node.score,
                 "text": None if node.text is None else next(texts),
             }
