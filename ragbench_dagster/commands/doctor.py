@@ -54,8 +54,11 @@ def logs(ws: Workspace) -> Iterator[Finding]:
         f"{len(index.files)} files, {len(index.days)} days" + (f", {past[0]} to {past[-1]}" if past else ""),
     )
     if not index.days:
-        yield "error", "logs", f"{ws.settings.traffic.source}: no log lines found"
+        first = f"; the first bad line: {index.first_bad}" if index.first_bad else ""
+        yield "error", "logs", f"{ws.settings.traffic.source}: no log lines found{first}"
         return
+    if index.ignored:
+        yield "warning", "logs", f"{index.ignored} files of an unknown kind are not read"
     if not past:
         yield (
             "error",
@@ -72,10 +75,12 @@ def logs(ws: Workspace) -> Iterator[Finding]:
     stale = stale_days(ws, index, past[-1])
     if stale:
         yield "warning", "store", f"{len(stale)} days are missing or older than their logs; ragbench run catches up"
+    said: dict[str, list[str]] = {}
     for day in past:
-        facts = read_json(ws.traffic(day) / "facts.json") or {}
-        for line in facts.get("warnings", []):
-            yield "warning", f"logs {day}", line
+        for line in (read_json(ws.traffic(day) / "facts.json") or {}).get("warnings", []):
+            said.setdefault(line.lstrip("0123456789, "), []).append(day)
+    for line, days in said.items():
+        yield "warning", "logs", f"{line} ({len(days)} days, the first is {days[0]})"
     bad = sum((read_json(p) or {}).get("quarantined", 0) for p in (ws.store / "traffic").glob("*/facts.json"))
     if bad:
         yield "warning", "quarantine", f"{bad} bad lines; see store/traffic/*/quarantine.parquet"

@@ -50,8 +50,9 @@ def choose_day(ws: Workspace, asked: str | None) -> tuple[str, list[str]]:
     index = scan_logs(ws)
     past = [d for d in index.days if d < today()]
     if not index.days:
+        first = f" (the first bad line: {index.first_bad})" if index.first_bad else ""
         raise UserError(
-            f"{ws.settings.traffic.source}: no log lines found; put *.jsonl, *.jsonl.gz, *.parquet or *.csv there"
+            f"{ws.settings.traffic.source}: no log lines found{first}; put *.jsonl, *.jsonl.gz, *.parquet or *.csv there"
         )
     if not past:
         raise UserError(

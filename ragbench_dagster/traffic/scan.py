@@ -120,11 +120,9 @@ def scrubbed_metadata(ws: Workspace, day: str) -> dict[str, Any] | None:
 
 def scrub_mark(ws: Workspace) -> str:
     """Changes with everything that changes what scrubbing does to a text."""
-    from ragbench_dagster.traffic.scrubbing.ner import installed_model
+    from ragbench_dagster.traffic.scrubbing import scrubber_version
 
-    settings = ws.settings.scrub
-    model = None if settings.ner == "off" else installed_model()
-    return digest(VERSION, settings.model_dump(mode="json", exclude={"processes", "floor"}), model or "no model")
+    return digest(VERSION, scrubber_version(ws.settings.scrub))
 
 
 def _plain(ws: Workspace) -> Callable[[str], str]:

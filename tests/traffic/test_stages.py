@@ -11,6 +11,7 @@ from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace
 from ragbench_dagster.traffic import logs as logs_module
 from ragbench_dagster.traffic.scan import scan_logs
+from ragbench_dagster.traffic.scrubbing import safe_id
 from ragbench_dagster.traffic.stages import read_facts, sample_days, scrub_days
 
 
@@ -65,8 +66,9 @@ def test_a_request_is_stored_scrubbed_and_hashed(workspace, fake_scrubber):
     assert row["conversation_key"] == ws.keyed("raw-conversation")
     assert (row["query"], row["response"]) == ("what of <SECRET>?", "<SECRET> is fine")
     assert row["history"] == ["user: <SECRET> before"]
+    marked = safe_id("doc secret-2", lambda text: text.replace("secret-2", "<SECRET>"))
     assert row["source_nodes"] == [
-        {"node_id": "doc <SECRET>", "score": 0.5, "text": "about <SECRET>"},
+        {"node_id": marked, "score": 0.5, "text": "about <SECRET>"},
         {"node_id": "plain-id", "score": None, "text": None},
     ]
     assert (row["category"], row["model"], row["latency_ms"]) == ("cat <SECRET>", "m <SECRET>", 12.0)
