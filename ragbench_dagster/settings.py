@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from ragbench_dagster.errors import UserError
 
@@ -22,6 +22,8 @@ METRICS_JUDGED = (
     "faithfulness", "relevancy", "correctness", "answer_relevancy", "context_relevancy", "guideline",
     "semantic_similarity",
 )  # fmt: skip
+COST = "cost_per_question_usd"
+LIMITED = rf"latency_p(50|95|99)_ms|{COST}"  # thresholds beside metrics; each needs max
 METRICS_RETRIEVAL = ("hit_rate", "mrr", "precision", "recall", "ap", "ndcg")
 Share = Annotated[float, Field(ge=0, le=1)]
 # Fields of a log line that traffic.fields can map; `source_nodes.*` is looked up in each retrieved passage.
@@ -102,9 +104,7 @@ class Recognizer(Model):
 
 
 class Scrub(Model):
-    entities: Literal["default"] | list[str] | dict[str, Any] = (
-        "default"  # a list, or {ENTITY: true|false|option}
-    )
+    entities: Literal["default"] | list[str] | dict[str, Any] = "default"  # a list, or {ENTITY: true|false|option}
     ner: Literal["auto", "off", "on"] = "auto"  # auto: a spaCy model where one is installed
     countries: list[str] = []  # ISO codes whose national ids are looked for, beside the defaults
     allow: list[str] = []  # never personal: product names
@@ -164,9 +164,7 @@ class LoggedSystem(SystemBase):
     max_age_days: int = Field(6, ge=0)  # how many days before the night an answer may come from
 
 
-SystemSettings = Annotated[
-    EngineSystem | RetrieverSystem | HttpSystem | LoggedSystem, Field(discriminator="kind")
-]
+SystemSettings = Annotated[EngineSystem | RetrieverSystem | HttpSystem | LoggedSystem, Field(discriminator="kind")]
 
 
 class Concurrency(Model):
@@ -260,6 +258,7 @@ class Threshold(Model):
     margin: float | None = Field(None, ge=0)  # largest loss against the baseline that is acceptable
     baseline: str = "last_passed"  # a system, a night (YYYY-MM-DD) or last_passed
     slices: dict[str, float] = {}  # category: floor
+    coverage: Share | None = None  # share of applicable items that must be scored; default: gate.min_coverage
     role: Literal["primary", "guard"] = "primary"
     severity: Literal["fail", "warn"] = "fail"
 
@@ -307,6 +306,21 @@ class Settings(Model):
                 raise ValueError(f"{name!r}: a system's name matches [a-z][a-z0-9_]*")
         return value
 
+    @field_validator("thresholds")
+    @classmethod
+    def _measured(cls, value: dict[str, Threshold], info: ValidationInfo) -> dict[str, Threshold]:
+        """A threshold on what is not measured is told before the night, not after it."""
+        metrics = info.data.get("metrics", [])
+        for name, threshold in value.items():
+            if re.fullmatch(LIMITED, name):
+                if threshold.max is None:
+                    raise ValueError(f"{name} needs max, for example {{max: 4000}}")
+            elif name not in metrics:
+                raise ValueError(f"{name} is not among metrics; add it there, or see latency_p95_ms, {COST}")
+            elif not threshold.slices and threshold.min is threshold.max is threshold.margin is None:
+                raise ValueError(f"{name} needs min, max, margin or slices")
+        return value
+
     @model_validator(mode="after")
     def _known_metrics(self) -> Settings:
         own = set(self.judge.evaluators)
@@ -342,11 +356,7 @@ def _explain(fault: ValidationError) -> str:
     """The first fault as `key: what is wrong`, without echoing long values."""
     error = fault.errors(include_url=False)[0]
     tags = {"engine", "retriever", "http", "logged"}
-    where = [
-        str(p)
-        for i, p in enumerate(error["loc"])
-        if not (i == 2 and p in tags and error["loc"][0] == "systems")
-    ]
+    where = [str(p) for i, p in enumerate(error["loc"]) if not (i == 2 and p in tags and error["loc"][0] == "systems")]
     key = ".".join(where) or "file"
     if error["type"] == "extra_forbidden":
         model: Any = Settings
@@ -405,7 +415,5 @@ def load_settings(path: Path) -> Settings:
     except FileNotFoundError:
         return Settings()
     except (OSError, UnicodeDecodeError) as fault:
-        raise UserError(
-            f"{path.name}: cannot be read ({fault.__class__.__name__}); save it as UTF-8 text"
-        ) from fault
+        raise UserError(f"{path.name}: cannot be read ({fault.__class__.__name__}); save it as UTF-8 text") from fault
     return parse_settings(text, path.name)

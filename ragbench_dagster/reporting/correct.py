@@ -10,6 +10,7 @@ import numpy as np
 
 from ragbench_dagster.calibration.rows import CalibrationRow
 from ragbench_dagster.calibration.stats.correction import (
+    MIN_YOUDEN,
     Corrected,
     JudgeDraws,
     LabelledSample,
@@ -19,6 +20,7 @@ from ragbench_dagster.calibration.stats.correction import (
     rogan_gladen,
 )
 from ragbench_dagster.calibration.stats.tables import Table
+from ragbench_dagster.calibration.stats.weighted import effective_n
 from ragbench_dagster.reporting.night import Mask, Night, Scores
 
 LEAST_LABELS = 30  # labelled answers of tonight below which the calibration set is used
@@ -42,29 +44,39 @@ class Corrector:
     def refusal(self) -> str | None:
         return "no labelled calibration answers: label some" if self.judge is None else self.judge.refusal()
 
-    def correct(self, scores: Scores, at: Mask) -> Corrected:
-        """The corrected share of the rows `at` (scored, in the gate)."""
+    def correct(self, scores: Scores, at: Mask, per_request: bool = False) -> Corrected:
+        """The corrected share of the rows `at` (scored, in the gate).
+
+        Args:
+            per_request: weigh each question with its traffic.
+        """
         if not at.any():
             return Corrected("none", None, None, "no scored answer")
-        sample = self.sample(scores, at)
+        weights = scores.weight[at] if per_request else None
+        sample = self.sample(scores, at, per_request)
         if sample is not None:
             weak = JudgeDraws.of(sample.table)
-            if weak.refusal() is not None and weak.youden[0] <= 0.1:
+            if weak.youden[0] <= MIN_YOUDEN:
                 return humans_only(sample, "the judge is too weak to add to them")
-            return from_labels(scores.value[at], None, sample)
+            return from_labels(scores.value[at], weights, sample)
         if self.judge is None or self.refusal:
-            return Corrected("none", None, None, self.refusal or "", youden=None)
-        return rogan_gladen(float(scores.value[at].sum()), float(at.sum()), self.judge, checked=True)
+            return Corrected("none", None, None, self.refusal or "")
+        if weights is None:
+            return rogan_gladen(float(scores.value[at].sum()), float(at.sum()), self.judge, checked=True)
+        size = effective_n(scores.value[at], weights)
+        share = float(weights @ scores.value[at]) / float(weights.sum())
+        return rogan_gladen(share * size, size, self.judge, checked=True)
 
-    def sample(self, scores: Scores, at: Mask) -> LabelledSample | None:
+    def sample(self, scores: Scores, at: Mask, per_request: bool = False) -> LabelledSample | None:
         """The labelled rows among `at`, where there are enough."""
         if len(self.labels) < LEAST_LABELS:
             return None
         found = [(i, *self.labels[scores.ids[i]]) for i in np.flatnonzero(at) if scores.ids[i] in self.labels]
         if len(found) < LEAST_LABELS:
             return None
-        rows, human, weights = zip(*found, strict=True)
-        return LabelledSample(scores.value[list(rows)], np.array(human, dtype=float), np.array(weights, dtype=float))
+        rows, human, weights = (np.array(column, dtype=float) for column in zip(*found, strict=True))
+        own = rows.astype(int)
+        return LabelledSample(scores.value[own], human, weights * scores.weight[own] if per_request else weights)
 
     def extras(self, corrected: Corrected) -> dict[str, Any]:
         return {"note": self.note} if self.note else {}

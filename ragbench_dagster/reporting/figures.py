@@ -81,17 +81,22 @@ def make_row(
     corrected = None
     if corrector is not None:
         corrected = corrector.correct(scores, at)
-        facts["corrected"] = {
-            "method": corrected.method,
-            "value": corrected.value,
-            "low": corrected.interval[0] if corrected.interval else None,
-            "high": corrected.interval[1] if corrected.interval else None,
-            "reason": corrected.reason,
-            **corrector.extras(corrected),
-        }
+        facts["corrected"] = {**as_dict(corrected), **corrector.extras(corrected)}
+        if full:
+            facts["per_request"]["corrected"] = as_dict(corrector.correct(scores, at, per_request=True))
     if full and "@" not in scores.metric:
         facts |= score_percentiles(scores, at)
     return Row(scores.system, scores.metric, dimension, part, facts, corrected)
+
+
+def as_dict(found: Corrected) -> dict[str, Any]:
+    return {
+        "method": found.method,
+        "value": found.value,
+        "low": found.interval[0] if found.interval else None,
+        "high": found.interval[1] if found.interval else None,
+        "reason": found.reason,
+    }
 
 
 def score_percentiles(scores: Scores, at: Mask) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from ragbench_dagster.reporting.baseline import gate_systems
 from ragbench_dagster.reporting.correct import correctors
 from ragbench_dagster.reporting.gate_guards import NEVER_PASS, as_rows, examples_of, guards
 from ragbench_dagster.reporting.gate_rows import Closed, GateResult, Test, Verdict
-from ragbench_dagster.reporting.gate_tests import Builder, thresholds_of
+from ragbench_dagster.reporting.gate_tests import Builder
 from ragbench_dagster.reporting.gate_words import not_clear, plain, shown
 from ragbench_dagster.reporting.night import Night
 from ragbench_dagster.store import Workspace, finite, write_json
@@ -34,16 +34,15 @@ def decide(ws: Workspace, day: str) -> GateResult:
     """Decide the night `day` from what is in the store; writes gate.json.
 
     Raises:
-        UserError: no such night; a threshold on what is not measured.
+        UserError: no such night.
     """
     night = Night.open(ws, day)
-    thresholds = thresholds_of(night)
     closed = guards(night)
     systems = [name for name in gate_systems(night) if name in night.systems]
     tests: list[Test] = []
     if not any(c.blocks_tests and c.system is None and c.metric is None for c in closed):
         builder = Builder(night, correctors(night, read_calibration(ws)))
-        for metric, threshold in thresholds.items():
+        for metric, threshold in ws.settings.thresholds.items():
             own = [test for system in systems for test in builder.tests(system, metric, threshold)]
             if not own:
                 reason = f"{metric}: no system has an answer that it applies to"

@@ -81,7 +81,7 @@ def _coverage(night: Night) -> list[Closed]:
     closed = []
     for (system, metric), scores in night.scores.items():
         threshold = night.ws.settings.thresholds.get(metric)
-        own = getattr(threshold, "coverage", None)
+        own = threshold.coverage if threshold else None
         least = night.ws.settings.gate.min_coverage if own is None else own
         statuses: dict[str, int] = {}
         for status in scores.status[scores.in_gate].tolist():

@@ -10,7 +10,6 @@ from scipy import special
 
 from ragbench_dagster.calibration.stats.paired import Change, mean_below
 from ragbench_dagster.calibration.stats.weighted import estimate
-from ragbench_dagster.errors import UserError
 from ragbench_dagster.reporting import latency
 from ragbench_dagster.reporting.baseline import Baseline, Baselines, Pairs
 from ragbench_dagster.reporting.compare import change_in
@@ -19,30 +18,10 @@ from ragbench_dagster.reporting.cost import judge_cost
 from ragbench_dagster.reporting.figures import is_share
 from ragbench_dagster.reporting.gate_rows import Test
 from ragbench_dagster.reporting.night import Mask, Night, Scores
-from ragbench_dagster.settings import Threshold
+from ragbench_dagster.settings import COST, Threshold
 
 LATENCY = re.compile(r"latency_p(50|95|99)_ms")
-COST = "cost_per_question_usd"
 LEAST_PART = 20  # scored rows of a category below which no test on it could ever fail
-
-
-def thresholds_of(night: Night) -> dict[str, Threshold]:
-    """The thresholds, their names checked.
-
-    Raises:
-        UserError: a threshold on what is not measured, or one without a limit.
-    """
-    settings = night.ws.settings
-    for name, threshold in settings.thresholds.items():
-        where = f"ragbench.yaml: thresholds.{name}"
-        if LATENCY.fullmatch(name) or name == COST:
-            if threshold.max is None:
-                raise UserError(f"{where}: needs max, for example {{max: 4000}}")
-        elif name not in settings.metrics:
-            raise UserError(f"{where}: not among `metrics`; add it there, or use latency_p95_ms or {COST}")
-        elif threshold.min is None and threshold.max is None and threshold.margin is None and not threshold.slices:
-            raise UserError(f"{where}: needs min, max, margin or slices")
-    return dict(settings.thresholds)
 
 
 class Builder:

@@ -19,8 +19,8 @@ summary.json:
      drift: {drifted, line}}
 
 ROW: {system, metric, dimension, part, n, value, low, high, note, coverage, statuses: {STATUS: n}, left_out,
-      per_request: {value, low, high, n_effective, note},
-      corrected: {method: labels|calibration|humans_only|none, value, low, high, reason} | null,
+      per_request: {value, low, high, n_effective, note, corrected (overall rows of judge metrics)},
+      corrected: {method: labels|calibration|humans_only|none, value, low, high, reason, note} | null,
       delta: {baseline, value, low, high, n, gains, losses, not_comparable} | null,
       mean_score, p10, p50, p90 (overall rows of judge metrics)}
 

@@ -222,13 +222,13 @@ def test_cost_per_question(decided):
 @pytest.mark.parametrize(
     ("thresholds", "message"),
     [
-        ("{recall@5: {min: 0.5}}", "thresholds.recall@5: not among `metrics`"),
-        ("{latency_p95_ms: {min: 5}}", "thresholds.latency_p95_ms: needs max"),
-        ("{'hit_rate@5': {}}", "thresholds.hit_rate@5: needs min, max, margin or slices"),
+        ("{recall@5: {min: 0.5}}", "recall@5 is not among metrics"),
+        ("{latency_p95_ms: {min: 5}}", "latency_p95_ms needs max"),
+        ("{'hit_rate@5': {}}", "hit_rate@5 needs min, max, margin or slices"),
     ],
 )
-def test_a_threshold_on_nothing_is_one_line(decided, thresholds, message):
-    with pytest.raises(UserError, match=rf"^ragbench\.yaml: {message}"):
+def test_a_threshold_on_nothing_is_one_line_before_the_night(decided, thresholds, message):
+    with pytest.raises(UserError, match=rf"^ragbench\.yaml: thresholds: {message}"):
         decided(f"thresholds: {thresholds}\n")
 
 
@@ -240,3 +240,10 @@ def test_the_same_night_gives_the_same_bytes(decided):
     summarise(made.ws, "2026-11-20")
     decide(made.ws, "2026-11-20")
     assert [p.read_bytes() for p in paths] == before
+
+
+def test_a_metric_may_ask_for_more_coverage_than_the_gate(decided):
+    values = np.array([1.0] * 360 + [0.0] * 20 + ["unparsable"] * 20, dtype=object)
+    lax, _ = decided("thresholds: {faithfulness: {min: 0.5}}\n", faithfulness=values)
+    strict, _ = decided("thresholds: {faithfulness: {min: 0.5, coverage: 0.99}}\n", faithfulness=values)
+    assert (lax.verdict, strict.verdict) == ("pass", "inconclusive")
