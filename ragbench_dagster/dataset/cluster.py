@@ -11,10 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 from ragbench_dagster.dataset.edits import Candidate, one_edit_pairs
 from ragbench_dagster.dataset.languages import is_readable
 from ragbench_dagster.dataset.phrases import is_placeholder, lists_hash, read_words
+from ragbench_dagster.dataset.tokens import TokenTable
 from ragbench_dagster.dataset.words import is_mendable
 from ragbench_dagster.settings import Dedupe
 from ragbench_dagster.store import digest
@@ -41,8 +45,7 @@ def method_version() -> str:
     return digest(_METHOD, lists_hash(*_LISTS), version("pyspellchecker"), size=8)
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """One normalised form of the window, with all its requests."""
 
     form: str
@@ -77,11 +80,11 @@ def cluster(forms: Sequence[Form], dedupe: Dedupe, cache: Path | None = None) ->
     Raises:
         UserError: `dedupe.semantic` is on and the `semantic` extra is not installed.
     """
-    spread = _spread(forms)
-    ranks = _ranks(forms, spread)
+    table = TokenTable([form.form for form in forms] + [text for form in forms for text in form.loose])
+    ranks = _ranks(forms, table)
     state = _Grouping(forms, ranks)
     if dedupe.one_edit:
-        state.join(_best_targets(forms, ranks, spread), "one_edit")
+        state.join(_best_targets(forms, ranks, table), "one_edit")
     if dedupe.semantic:
         state.join(
             _near_in_meaning(forms, ranks, state.root, dedupe.semantic_threshold, cache), "semantic", direct=True
@@ -104,31 +107,29 @@ def _near_in_meaning(
     return {low: sorted(highs, key=ranks.__getitem__) for low, highs in targets.items()}
 
 
-def _spread(forms: Sequence[Form]) -> dict[str, int]:
-    """In how many spellings of forms each word stands."""
-    spread: dict[str, int] = {}
-    for form in forms:
-        for text in (form.form, *form.loose):
-            for word in text.split(" "):
-                spread[word] = spread.get(word, 0) + 1
-    return spread
-
-
-def _ranks(forms: Sequence[Form], spread: dict[str, int]) -> list[int]:
+def _ranks(forms: Sequence[Form], table: TokenTable) -> list[int]:
     """Position of each form in the order of trust: labelled, few (rare) unknown words, heavy, common, then by text."""
-
-    def trust(index: int) -> tuple[bool, int, int, float, int, str]:
-        form = forms[index]
-        words = form.form.split(" ")
-        unknown = [spread[word] for word in words if is_mendable(word)]
-        rare = sum(count < FREQUENT_FORMS for count in unknown)
-        return form.label is None, rare, len(unknown), -form.weight, -min(map(spread.__getitem__, words)), form.form
-
-    order = sorted(range(len(forms)), key=trust)
-    ranks = [0] * len(forms)
-    for rank, index in enumerate(order):
-        ranks[index] = rank
-    return ranks
+    if not forms:
+        return []
+    count = len(forms)
+    own = table.ids[: int(table.lengths[:count].sum())]
+    unknown = table.unknown[own]
+    spread = table.spread[own]
+    starts = table.starts[:count]
+    by_text = np.argsort(np.argsort(np.array([form.form for form in forms], object), kind="stable"), kind="stable")
+    rare = unknown & (spread < FREQUENT_FORMS)
+    keys = [  # the last decides first
+        by_text,
+        -np.minimum.reduceat(spread, starts),
+        np.array([-form.weight for form in forms]),
+        np.add.reduceat(unknown.astype(np.int64), starts),
+        np.add.reduceat(rare.astype(np.int64), starts),
+        np.array([form.label is None for form in forms]),
+    ]
+    order = np.lexsort(keys)
+    ranks = np.empty(count, np.int64)
+    ranks[order] = np.arange(count)
+    return ranks.tolist()
 
 
 class _Grouping:
@@ -172,28 +173,26 @@ class _Grouping:
         return head
 
 
-def _best_targets(forms: Sequence[Form], ranks: list[int], spread: dict[str, int]) -> dict[int, list[int]]:
+def _best_targets(forms: Sequence[Form], ranks: list[int], table: TokenTable) -> dict[int, list[int]]:
     """For each form with a typing error, the forms it may be meant as, the best-ranked first."""
-    texts = [form.form for form in forms]
     owner = list(range(len(forms)))
     for index, form in enumerate(forms):
-        texts.extend(form.loose)
         owner.extend([index] * len(form.loose))
-    pairs = list(one_edit_pairs(texts, len(forms)))
+    pairs = list(one_edit_pairs(table, len(forms)))
     mended: dict[str, set[int]] = {}
     for pair in pairs:
         mended.setdefault(pair.wrong, set()).add(pair.typo)
     targets: dict[int, set[int]] = {}
     for pair in pairs:
         typo, target = owner[pair.typo], owner[pair.target]
-        if ranks[target] >= ranks[typo] or _established(pair, spread, len(mended[pair.wrong])):
+        if ranks[target] >= ranks[typo] or _established(pair, table, len(mended[pair.wrong])):
             continue
-        if " " in pair.right or is_readable(texts[pair.typo].split(" "), pair.wrong, pair.right):
+        if " " in pair.right or is_readable(table.texts[pair.typo].split(" "), pair.wrong, pair.right):
             targets.setdefault(typo, set()).add(target)
     return {typo: sorted(found, key=ranks.__getitem__) for typo, found in targets.items()}
 
 
-def _established(pair: Candidate, spread: dict[str, int], mended: int) -> bool:
+def _established(pair: Candidate, table: TokenTable, mended: int) -> bool:
     """True when the "error" may be a word of this log.
 
     Either many forms have it and few of them have a twin without it, or both words are short and unknown, and the
@@ -201,8 +200,8 @@ def _established(pair: Candidate, spread: dict[str, int], mended: int) -> bool:
     """
     if not is_mendable(pair.wrong):
         return False
-    wrong = spread.get(pair.wrong, 0)
-    right = min(spread.get(word, 0) for word in pair.right.split(" "))
+    wrong = table.count(pair.wrong)
+    right = min(table.count(word) for word in pair.right.split(" "))
     if is_mendable(pair.right) and min(len(pair.wrong), len(pair.right)) < SHORT and not 1 == wrong < right / 2:
         return True
     return wrong >= max(FREQUENT_FORMS, FREQUENT_SHARE * right) and mended < MENDED_SHARE * wrong
@@ -210,6 +209,8 @@ def _established(pair: Candidate, spread: dict[str, int], mended: int) -> bool:
 
 def is_question(form: str) -> bool:
     """False where nothing but placeholders says what is asked: "who is <person>" stands for many questions."""
+    if "<" not in form:
+        return True
     last = form.rsplit("\n ", 1)[-1].split(" ")
     if not any(map(is_placeholder, last)):
         return True

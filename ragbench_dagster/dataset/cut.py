@@ -68,7 +68,9 @@ def cut_release(ws: Workspace, day: str, progress: Progress | None = None) -> Re
 def _labels_key(ws: Workspace) -> str:
     if not ws.labels.exists():
         return "none"
-    return digest(read_bytes(ws.labels), ws.settings.scrub.model_dump(exclude={"processes", "floor"}))
+    from ragbench_dagster.traffic.scrubbing import scrubber_version
+
+    return digest(read_bytes(ws.labels), scrubber_version(ws.settings.scrub))
 
 
 def scrubbed_labels(ws: Workspace) -> LabelBook:
@@ -86,11 +88,7 @@ def scrub_labels(ws: Workspace, labels: Sequence[Label]) -> list[Label]:
     """`labels` with every text scrubbed as the workspace scrubs its traffic."""
     if not labels:
         return []
-    from ragbench_dagster.traffic.scrubbing import (
-        Request,
-        build_scrubber,
-        safe_id,
-    )  # loads recognisers: only where needed
+    from ragbench_dagster.traffic.scrubbing import Request, build_scrubber, safe_id  # loads recognisers
 
     scrubber = build_scrubber(ws.settings.scrub)
     plain = lru_cache(maxsize=1 << 16)(scrubber.plain)
@@ -101,9 +99,7 @@ def scrub_labels(ws: Workspace, labels: Sequence[Label]) -> list[Label]:
             query=said.query,
             history=tuple(said.history),
             expected_answer=said.response,
-            expected_doc_ids=None
-            if label.expected_doc_ids is None
-            else tuple(safe_id(i, plain) for i in label.expected_doc_ids),
+            expected_doc_ids=label.expected_doc_ids and tuple(safe_id(i, plain) for i in label.expected_doc_ids),
             category=None if label.category is None else plain(label.category),
         )
         for label, said in zip(labels, clean, strict=True)

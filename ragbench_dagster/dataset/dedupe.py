@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from ragbench_dagster.dataset.cluster import Form, cluster, is_question
 from ragbench_dagster.dataset.labels import Label
 from ragbench_dagster.dataset.normal import both_forms, example_id, form_of
+from ragbench_dagster.dataset.tokens import collector_paused
 from ragbench_dagster.settings import Dedupe
 
 _Key = tuple[str, str]  # form, and the hash of the label or ""
-
-
-@dataclass(slots=True)
-class _Seen:
-    """All rows of one form and label."""
-
-    weight: float = 0.0
-    texts: dict[str, list[float]] = field(default_factory=dict)  # text: weight, first row
-
-    def heaviest(self) -> tuple[str, int]:
-        """The text seen most, else first, and its first row."""
-        text = min(self.texts, key=lambda text: (-self.texts[text][0], self.texts[text][1]))
-        return text, int(self.texts[text][1])
+_Ask = tuple[str, tuple[str, ...], str]  # text, history, hash of the label or ""
 
 
 def stage_dedupe(rows: Iterable[Mapping[str, Any]], dedupe: Dedupe) -> Iterator[dict[str, Any]]:
@@ -35,61 +23,73 @@ def stage_dedupe(rows: Iterable[Mapping[str, Any]], dedupe: Dedupe) -> Iterator[
     question because only placeholders remained also gets `question: false`.
     """
     listed = [dict(row) for row in rows]
-    keys, loose = _row_keys(listed)
-    seen: dict[_Key, _Seen] = {}
-    for number, (row, key) in enumerate(zip(listed, keys, strict=True)):
-        group = seen.get(key)
-        if group is None:
-            group = seen[key] = _Seen()
-        weight = float(row.get("weight") or 1.0)
-        group.weight += weight
-        text = group.texts.setdefault(str(row.get("query") or ""), [0.0, number])
-        text[0] += weight
-    distinct = sorted(seen)
+    with collector_paused():
+        _group(listed, dedupe)
+    yield from listed
+
+
+def _group(rows: list[dict[str, Any]], dedupe: Dedupe) -> None:
+    """Add `cluster`, `canonical` and `question` to `rows`."""
+    number: dict[_Ask, int] = {}
+    weights: list[float] = []
+    first_row: list[int] = []
+    asks: list[int] = []
+    for at, row in enumerate(rows):
+        ask = (str(row.get("query") or ""), tuple(row.get("history") or ()), _label(row))
+        i = number.setdefault(ask, len(number))
+        if i == len(weights):
+            weights.append(0.0)
+            first_row.append(at)
+        weights[i] += float(row.get("weight") or 1.0)
+        asks.append(i)
+    keys, loose = _keys(list(number))
+    texts = [ask[0] for ask in number]
+    spellings: dict[_Key, list[int]] = {}
+    for i, key in enumerate(keys):
+        spellings.setdefault(key, []).append(i)
+    distinct = sorted(spellings)
+    heaviest = [min(spellings[key], key=lambda i: (-weights[i], first_row[i])) for key in distinct]
     forms = [
-        Form(form, seen[form, label].weight, tuple(sorted(loose.get(form, ()))), label or None, text)
-        for form, label in distinct
-        for text in (seen[form, label].heaviest()[0],)
+        Form(
+            form=key[0],
+            weight=sum(weights[i] for i in spellings[key]),
+            loose=tuple(sorted(loose[key[0]])) if key[0] in loose else (),
+            label=key[1] or None,
+            text=texts[best],
+        )
+        for key, best in zip(distinct, heaviest, strict=True)
     ]
-    clusters = cluster(forms, dedupe)
-    name: dict[_Key, str] = {}
+    names: dict[_Key, str] = {}
     canonical: set[int] = set()
-    for head, members in clusters.members().items():
+    for head, members in cluster(forms, dedupe).members().items():
         cluster_id = example_id(" ".join(filter(None, distinct[head])))
-        name.update((distinct[i], cluster_id) for i in members)
+        names.update((distinct[i], cluster_id) for i in members)
         best = min(members, key=lambda i: (forms[i].label is None, -forms[i].weight, forms[i].form))
-        canonical.add(seen[distinct[best]].heaviest()[1])
-    unanswerable = {key for key in distinct if not is_question(key[0])}
-    for number, (row, key) in enumerate(zip(listed, keys, strict=True)):
-        row["cluster"] = name[key]
-        row["canonical"] = number in canonical
-        if key in unanswerable:
+        canonical.add(first_row[heaviest[best]])
+    for at, (row, i) in enumerate(zip(rows, asks, strict=True)):
+        row["cluster"] = names[keys[i]]
+        row["canonical"] = at in canonical
+        if not is_question(keys[i][0]):
             row["question"] = False
-        yield row
 
 
-def _row_keys(rows: list[dict[str, Any]]) -> tuple[list[_Key], dict[str, set[str]]]:
-    """(form, label) of each row, and each form's spellings with politeness. One label also takes the rows without."""
-    by_text: dict[str, str] = {}
+def _keys(asks: list[_Ask]) -> tuple[list[_Key], dict[str, set[str]]]:
+    """(form, label) of each, and each form's spellings with politeness. One label also takes what has none."""
     loose: dict[str, set[str]] = {}
     keys: list[_Key] = []
     of_form: dict[str, set[str]] = {}
-    for row in rows:
-        text = str(row.get("query") or "")
-        form = form_of(text, row["history"]) if row.get("history") else by_text.get(text)
-        if form is None:
+    for text, history, label in asks:
+        if history:
+            form = form_of(text, history)
+        else:
             form, other = both_forms(text)
-            by_text[text] = form
-            if other != form:
+            if other is not form:
                 loose.setdefault(form, set()).add(other)
-        label = _label(row)
         if label:
             of_form.setdefault(form, set()).add(label)
         keys.append((form, label))
-    if of_form:
-        only = {form: next(iter(said)) for form, said in of_form.items() if len(said) == 1}
-        keys = [(form, label or only.get(form, "")) for form, label in keys]
-    return keys, loose
+    only = {form: next(iter(said)) for form, said in of_form.items() if len(said) == 1}
+    return [(form, label or only.get(form, "")) for form, label in keys], loose
 
 
 def _label(row: Mapping[str, Any]) -> str:

@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ragbench_dagster.dataset.guards import is_typo_of, needs_evidence
+from ragbench_dagster.dataset.tokens import TokenTable
 from ragbench_dagster.dataset.words import deletions, dictionary, grammar, is_mendable, is_near_grammar
 
 _U64 = npt.NDArray[np.uint64]
-_I64 = npt.NDArray[np.int64]
 _DIGITS = re.compile(r"\d+(?:[.,:/]\d+)*")
 # Above this many different words under one key ("what is *") a deletion index finds the pairs.
 _CROWD = 12
@@ -41,44 +41,34 @@ class Candidate:
     right: str
 
 
-def one_edit_pairs(forms: Sequence[str], own: int | None = None) -> Iterator[Candidate]:
-    """All pairs of `forms` one typing error apart that pass the guards on the two words.
+def one_edit_pairs(table: TokenTable, own: int | None = None) -> Iterator[Candidate]:
+    """All pairs of rows one typing error apart that pass the guards on the two words.
 
-    A pair of unknown words is given in both directions; the caller picks by weight.
+    A pair of unknown words is given in both directions; the caller picks by rank.
 
     Args:
-        own: how many of `forms`, from the first, show which words stand beside each other; default all.
+        own: how many rows, from the first, show which words stand beside each other; default all.
     """
-    vocabulary: dict[str, int] = {}
-    lengths = np.empty(len(forms), np.int64)
-    flat: list[int] = []
-    number = vocabulary.setdefault
-    for row, form in enumerate(forms):
-        tokens = form.split(" ")
-        lengths[row] = len(tokens)
-        flat.extend([number(token, len(vocabulary)) for token in tokens])
-    words = list(vocabulary)
-    ids = np.asarray(flat, np.int64)
-    neighbours = _Neighbours(ids, lengths, len(words), len(forms) if own is None else own)
-    for pair, place in _wildcard_pairs(ids, lengths, words):
-        if not needs_evidence(pair.wrong) or neighbours.say(forms[pair.typo].split(" "), place, pair.right, vocabulary):
+    neighbours = _Neighbours(table, len(table.texts) if own is None else own)
+    for pair, place in _wildcard_pairs(table):
+        if not needs_evidence(pair.wrong) or neighbours.say(table.texts[pair.typo].split(" "), place, pair.right):
             yield pair
-    yield from _space_pairs(forms, lengths)
-    row_of = {form: row for row, form in enumerate(forms)}
-    yield from _split_pairs(forms, row_of, words, vocabulary)
-    yield from _missing_letter_words(forms, row_of, neighbours, vocabulary)
+    yield from _space_pairs(table.texts)
+    row_of = {form: row for row, form in enumerate(table.texts)}
+    yield from _split_pairs(table, row_of)
+    yield from _missing_letter_words(table, row_of, neighbours)
 
 
 class _Neighbours:
     """In how many forms two words stand side by side; the edges of a form count as a word."""
 
-    def __init__(self, ids: _I64, lengths: _I64, words: int, own: int) -> None:
-        self._edge = words
-        self._base = words + 1
-        taken = int(lengths[:own].sum())
-        ends = np.cumsum(lengths[:own])
-        spread = np.insert(ids[:taken], ends, words)  # an edge after every form
-        left = np.concatenate(([words], spread[:-1]))
+    def __init__(self, table: TokenTable, own: int) -> None:
+        self._number = table.number
+        self._edge = len(table.words)
+        self._base = len(table.words) + 1
+        ends = np.cumsum(table.lengths[:own])
+        spread = np.insert(table.ids[: ends[-1] if own else 0], ends, self._edge)  # an edge after every form
+        left = np.concatenate(([self._edge], spread[:-1]))
         self._pairs, self._counts = np.unique(left * self._base + spread, return_counts=True)
 
     def _count(self, left: int, right: int) -> int:
@@ -86,14 +76,14 @@ class _Neighbours:
         at = int(np.searchsorted(self._pairs, key))
         return int(self._counts[at]) if at < len(self._pairs) and self._pairs[at] == key else 0
 
-    def say(self, tokens: list[str], place: int, right: str, vocabulary: dict[str, int]) -> bool:
+    def say(self, tokens: list[str], place: int, right: str) -> bool:
         """True when `right` is common between these neighbours and the word that stands there is not."""
-        before = vocabulary[tokens[place - 1]] if place else self._edge
-        after = vocabulary[tokens[place + 1]] if place + 1 < len(tokens) else self._edge
+        before = self._number[tokens[place - 1]] if place else self._edge
+        after = self._number[tokens[place + 1]] if place + 1 < len(tokens) else self._edge
         odd = tokens[place]
         if len(odd) == 1 and len(right) == 1 and place and tokens[place - 1] not in grammar():
             return False  # "plan b" is not "plan a": a letter after a name is a name
-        wrong, meant = vocabulary[odd], vocabulary[right]
+        wrong, meant = self._number[odd], self._number[right]
         sides = (
             (self._count(before, wrong), self._count(before, meant)),
             (self._count(wrong, after), self._count(meant, after)),
@@ -104,11 +94,11 @@ class _Neighbours:
             return any(strong) and all(good or seen <= 1 for good, (seen, _) in zip(strong, sides, strict=True))
         return all(strong)
 
-    def say_missing(self, tokens: list[str], place: int, vocabulary: dict[str, int]) -> bool:
+    def say_missing(self, tokens: list[str], place: int) -> bool:
         """True when the word at `place` is common between its neighbours, and these are not without it."""
         if not 0 < place < len(tokens) - 1:
             return False
-        before, word, after = (vocabulary[token] for token in tokens[place - 1 : place + 2])
+        before, word, after = (self._number[token] for token in tokens[place - 1 : place + 2])
         usual = min(self._count(before, word), self._count(word, after))
         return usual >= max(EVIDENCE, EVIDENCE_RATIO * self._count(before, after))
 
@@ -121,17 +111,17 @@ def _mix(value: _U64) -> _U64:
     return value ^ (value >> np.uint64(31))
 
 
-def _wildcard_pairs(flat: npt.NDArray[np.int64], lengths: _I64, words: list[str]) -> Iterator[tuple[Candidate, int]]:
+def _wildcard_pairs(table: TokenTable) -> Iterator[tuple[Candidate, int]]:
     """Pairs that differ in one word, with its place."""
-    starts = np.cumsum(lengths) - lengths
-    rows = np.repeat(np.arange(len(lengths)), lengths)
-    places = np.arange(len(flat)) - starts[rows]
-    parts = _mix(flat.astype(np.uint64) * np.uint64(4096) + places.astype(np.uint64) % np.uint64(4096))
-    totals = np.add.reduceat(parts, starts) if len(flat) else parts
+    words, rows = table.words, table.rows
+    places = np.arange(len(table.ids)) - table.starts[rows]
+    parts = _mix(table.ids.astype(np.uint64) * np.uint64(4096) + places.astype(np.uint64) % np.uint64(4096))
+    totals = np.add.reduceat(parts, table.starts) if len(parts) else parts
     # The place and the length are part of the key.
-    keys = totals[rows] - parts + _mix(places.astype(np.uint64) * np.uint64(4096) + lengths[rows].astype(np.uint64))
-    unknown = np.fromiter((is_mendable(word) or is_near_grammar(word) for word in words), bool, len(words))
-    open_at = np.flatnonzero(unknown[flat])
+    keys = totals[rows] - parts
+    keys += _mix(places.astype(np.uint64) * np.uint64(4096) + table.lengths[rows].astype(np.uint64))
+    unknown = table.unknown | np.fromiter(map(is_near_grammar, words), bool, len(words))
+    open_at = np.flatnonzero(unknown[table.ids])
     asked = np.unique(keys[open_at])
     if not len(asked):
         return
@@ -142,9 +132,9 @@ def _wildcard_pairs(flat: npt.NDArray[np.int64], lengths: _I64, words: list[str]
     bounds = np.flatnonzero(np.diff(keys[order])) + 1
     edges = np.concatenate(([0], bounds, [len(order)]))
     many = np.flatnonzero(np.diff(edges) > 1)
-    ids, at, first = flat.tolist(), rows.tolist(), starts.tolist()
+    ids, at, first = table.ids.tolist(), rows.tolist(), table.starts.tolist()
     is_unknown = unknown.tolist()
-    sizes = lengths.tolist()
+    sizes = table.lengths.tolist()
     for group in many.tolist():
         members = order[edges[group] : edges[group + 1]].tolist()
         by_word: dict[int, list[int]] = {}
@@ -190,14 +180,15 @@ def _word_pairs(by_word: dict[int, list[int]], words: list[str], unknown: list[b
                     yield wrong, right
 
 
-def _space_pairs(forms: Sequence[str], lengths: _I64) -> Iterator[Candidate]:
+def _space_pairs(forms: Sequence[str]) -> Iterator[Candidate]:
     """Forms that are equal without spaces, with one space moved, added or lost, and the same numbers."""
-    together: dict[str, list[int]] = {}
+    first: dict[str, int] = {}
+    equal: dict[int, list[int]] = {}
     for row, form in enumerate(forms):
-        together.setdefault(form.replace(" ", ""), []).append(row)
-    for rows in together.values():
-        if len(rows) < 2:
-            continue
+        other = first.setdefault(form.replace(" ", ""), row)
+        if other != row:
+            equal.setdefault(other, [other]).append(row)
+    for rows in equal.values():
         for typo in rows:
             for target in rows:
                 if typo != target and _one_space(forms[typo], forms[target]):
@@ -234,40 +225,33 @@ def _differing(one: str, other: str) -> tuple[str, str]:
     return " ".join(mine[head : len(mine) - tail]), " ".join(theirs[head : len(theirs) - tail])
 
 
-def _split_pairs(
-    forms: Sequence[str], row_of: dict[str, int], words: list[str], vocabulary: dict[str, int]
-) -> Iterator[Candidate]:
+def _split_pairs(table: TokenTable, row_of: dict[str, int]) -> Iterator[Candidate]:
     """Forms where another letter was typed in place of a space: "mykcard" for "my card"."""
-    halves = {word: parts for word in words if (parts := _halves(word, vocabulary))}
-    for row, form in enumerate(forms):
-        tokens = form.split(" ")
-        if halves.keys().isdisjoint(tokens):
-            continue
+    halves = {word: parts for word in table.words if (parts := _halves(word, table.number))}
+    for row in table.rows_with(halves):
+        tokens = table.texts[row].split(" ")
         for place, word in enumerate(tokens):
             for left, right in halves.get(word, ()):
-                meant = " ".join((*tokens[:place], left, right, *tokens[place + 1 :]))
-                target = row_of.get(meant)
+                target = row_of.get(" ".join((*tokens[:place], left, right, *tokens[place + 1 :])))
                 if target is not None:
                     yield Candidate(row, target, word, f"{left} {right}")
 
 
-def _halves(word: str, vocabulary: dict[str, int]) -> list[tuple[str, str]]:
+def _halves(word: str, present: dict[str, int]) -> list[tuple[str, str]]:
     """The two words, one of them known, that `word` is when one letter in it stands for a space."""
     if len(word) < 5 or not is_mendable(word):
         return []
     known = dictionary()
     cuts = ((word[:i], word[i + 1 :]) for i in range(1, len(word) - 1))
-    return [(a, b) for a, b in cuts if a in vocabulary and b in vocabulary and (a in known or b in known)]
+    return [(a, b) for a, b in cuts if a in present and b in present and (a in known or b in known)]
 
 
-def _missing_letter_words(
-    forms: Sequence[str], row_of: dict[str, int], neighbours: _Neighbours, vocabulary: dict[str, int]
-) -> Iterator[Candidate]:
+def _missing_letter_words(table: TokenTable, row_of: dict[str, int], neighbours: _Neighbours) -> Iterator[Candidate]:
     """Forms that lack only "a" or "i" where it always stands: "how do transfer money"."""
-    for target, form in enumerate(forms):
-        tokens = form.split(" ")
+    for target in table.rows_with(("a", "i")):
+        tokens = table.texts[target].split(" ")
         for place, word in enumerate(tokens):
             if word in ("a", "i"):
                 row = row_of.get(" ".join((*tokens[:place], *tokens[place + 1 :])))
-                if row is not None and neighbours.say_missing(tokens, place, vocabulary):
+                if row is not None and neighbours.say_missing(tokens, place):
                     yield Candidate(row, target, "", word)

@@ -48,16 +48,22 @@ def _words(language: str) -> frozenset[str]:
     return frozenset(json.loads(gzip.decompress(path.read_bytes())))
 
 
+def _is_strange(word: str) -> bool:
+    return len(word) > 1 and is_mendable(word)
+
+
 def is_readable(tokens: Sequence[str], wrong: str, right: str) -> bool:
     """True when a form's language is known well enough to call `wrong` an error of `right`."""
+    others = [token for token in tokens if token != wrong]
+    if others and not any(map(_is_strange, others)):  # plain English around it, which most questions are
+        return True
     known = [_words(language) for language in languages_of(tokens)]
     if any(wrong in words for words in known):
         return False
 
     def strange(word: str) -> bool:
-        return len(word) > 1 and is_mendable(word) and not any(word in words for words in known)
+        return _is_strange(word) and not any(word in words for words in known)
 
-    others = [token for token in tokens if token != wrong]
     unknown = sum(map(strange, others))
     if strange(right) and unknown == len(others):  # nothing else to know the language by: only a long name is sure
         return not others and len(right) >= _LONG

@@ -66,9 +66,11 @@ def _token_pattern(word: str) -> re.Pattern[str]:
 
 
 _ASCII_TOKENS = _token_pattern(r"\w")
-# Most questions are words and punctuation alone: what follows says where a closer look is needed.
-_SPECIAL = re.compile(r"""[^a-z ,?!.'\-:;()"\n\t]|[a-z]\.[a-z]|(?<!\S)[.\-][a-z]|''|([a-z])\1\1""")
-_PLAIN = str.maketrans({**dict.fromkeys(',?!.-:;()"', " "), "'": None})
+# Most questions are words and punctuation alone. These need a closer look: a dot inside or before a word, a flag,
+# two apostrophes, three of one letter.
+_EDGES = re.compile(r"\.[a-z]|(?<!\S)-[a-z]|''")
+_TRIPLE = re.compile(r"([a-z])\1\1")
+_PUNCTUATION = ',?!.-:;()"'
 _RUN = re.compile(r"([^\W\d_])\1{2,}")
 _SIZES = re.compile(r"[ivxlcdm]+|x+[sl]|w{3}")  # roman numbers, XXL, www
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?%?")
@@ -111,7 +113,7 @@ def both_forms(text: str) -> tuple[str, str]:
     The loose form finds a typing error inside those; where nothing was stripped it is the same object.
     """
     tokens = tokens_of(text)
-    kept = strip_phrases(tokens)
+    kept = strip_phrases(tokens, "<" in text)
     form = " ".join(kept)
     return form, form if kept is tokens else " ".join(tokens)
 
@@ -132,16 +134,20 @@ def tokens_of(text: str) -> list[str]:
     """The tokens of a text after case, spacing, punctuation and Unicode spelling are settled."""
     if text.isascii():
         folded = text.lower()
-        if not _SPECIAL.search(folded):
-            tokens = folded.translate(_PLAIN).split()
-            if tokens:
+        plain = folded.replace("'", "")
+        for mark in _PUNCTUATION:
+            plain = plain.replace(mark, " ")
+        tokens = plain.split()
+        if "".join(tokens).isalpha() and not _TRIPLE.search(folded):
+            dotted = "." in folded or "-" in folded or "''" in folded
+            if not dotted or not _EDGES.search(folded):
                 return tokens
         pattern = _ASCII_TOKENS
     else:
         folded = unicodedata.normalize("NFKC", text.translate(_BEFORE_NFKC)).casefold()
         folded = unicodedata.normalize("NFC", folded).translate(_BEFORE_NFKC)
         pattern = _unicode_tokens()
-    return _all_tokens(folded, pattern)
+    return _all_tokens(folded, pattern) or text.split() or [""]
 
 
 def _all_tokens(folded: str, pattern: re.Pattern[str]) -> list[str]:
@@ -157,7 +163,7 @@ def _all_tokens(folded: str, pattern: re.Pattern[str]) -> list[str]:
             tokens.extend(_careful(token))
     if _RUN.search(folded):
         tokens = [_squeezed(token) for token in tokens]
-    return tokens or " ".join(folded.split()).split(" ")
+    return tokens or folded.split()
 
 
 def _squeezed(word: str) -> str:

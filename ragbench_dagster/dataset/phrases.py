@@ -64,14 +64,17 @@ def is_placeholder(token: str) -> bool:
     return token[:1] == "<" and token[-1:] == ">" and len(token) > 2
 
 
-def strip_phrases(tokens: list[str]) -> list[str]:
+def strip_phrases(tokens: list[str], placeholders: bool = True) -> list[str]:
     """`tokens` without greetings, politeness and announced placeholders; never without any token.
 
     The same list comes back where nothing was taken off.
+
+    Args:
+        placeholders: False where the caller knows that there is none.
     """
     openings, closings, fillers, _ = _lists()
     kept = _edges(tokens, openings, closings)
-    if any(map(is_placeholder, kept)):
+    if placeholders and any(map(is_placeholder, kept)):
         kept = _edges(_without_announcements(kept), openings, closings)
     if not fillers.isdisjoint(kept):
         kept = _edges([token for token in kept if token not in fillers] or kept, openings, closings)

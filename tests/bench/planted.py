@@ -198,7 +198,7 @@ def code_pairs() -> list[tuple[str, str]]:
     ):
         for one, other in combinations(codes, 2):
             if len(one) == len(other) and (
-                sum(a != b for a, b in zip(one, other, strict=True)) == 1 or one == other[::-1] and len(one) == 2
+                sum(a != b for a, b in zip(one, other, strict=True)) == 1 or (one == other[::-1] and len(one) == 2)
             ):
                 pairs += [(frame.format(one), frame.format(other)) for frame in frames]
     return pairs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 
 import pytest
@@ -114,7 +115,7 @@ ASCII = st.text(alphabet=string.ascii_letters + " ,?!.'-:;()\"\n\t", max_size=60
 def test_the_short_way_for_plain_text_gives_what_the_long_way_gives(text: str) -> None:
     """`tokens_of` takes a short cut for letters and punctuation; the token pattern is the rule."""
     folded = text.lower()
-    if normal._SPECIAL.search(folded) or not folded.translate(normal._PLAIN).split():
+    if not re.search(r"[a-z]", folded):
         return
     apostrophes_between_letters_only = all(
         0 < i < len(text) - 1 and text[i - 1].isalpha() and text[i + 1].isalpha()
