@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from ragbench_dagster.reporting.tracking.names import joined, part
 from ragbench_dagster.store import Workspace, digest, dumps, read_json
 from ragbench_dagster.text import safe_terminal
 
+_MARKUP = re.compile(r"[\\`*_{}\[\]<>()#+!|~&-]")
 TABLES = ("manifest.json", "summary.json", "summary.parquet", "leaderboard.json", "gate.json", "calibration.json")
 
 
@@ -114,10 +116,14 @@ def _figures(at: tuple[str, str], row: dict[str, Any]) -> dict[str, float | None
 
 
 def _note(day: str, gate: dict[str, Any]) -> str:
-    """The gate's word as plain Markdown: reasons are indented code, so that nothing in them is markup."""
+    """The gate's word as Markdown; categories are in the reasons, so what would be markup is escaped."""
     lines = [f"Night {day}: **{(gate.get('verdict') or 'no gate').upper()}**", ""]
-    lines += [f"    {safe_terminal(str(reason))}" for reason in gate.get("reasons") or []]
+    lines += [f"- {_MARKUP.sub(_escaped, safe_terminal(str(reason)))}" for reason in gate.get("reasons") or []]
     return "\n".join(lines)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return "\\" + match[0]
 
 
 def _files(ws: Workspace, day: str) -> list[Path]:
