@@ -62,7 +62,7 @@ def cards(facts: Facts) -> Iterator[Span]:
             if not 12 <= len(digits) <= 19 or len(set(digits)) == 1:
                 continue
             issued, grouped = _network(digits), len(digits) != len(match[0])
-            near = (issued or grouped) and _card_word_near(text, match.start(), match.end())
+            near = (issued or grouped or luhn(digits)) and _card_word_near(text, match.start(), match.end())
             if (issued and luhn(digits) and len(digits) >= 13) or near:
                 yield Span(match.start(), match.end(), "CREDIT_CARD")
 
