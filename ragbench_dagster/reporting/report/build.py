@@ -8,7 +8,7 @@ from typing import Any
 from ragbench_dagster.reporting.night import Night
 from ragbench_dagster.reporting.report import cases, judges, standings
 from ragbench_dagster.reporting.report.charts import Point, trend_svg
-from ragbench_dagster.reporting.report.text import flat, number
+from ragbench_dagster.reporting.report.text import flat, number, percent
 from ragbench_dagster.reporting.report.view import Card, Chart, Gate, NightView, Table
 from ragbench_dagster.store import Workspace, read_json
 
@@ -61,10 +61,11 @@ def night_view(ws: Workspace, day: str) -> NightView:
         latencies=judges.latencies(summary),
         splits=standings.splits(summary),
         leaderboard=(read_json(night.folder / "leaderboard.json") or {}).get("rows", []),
-        pairwise=_pairwise((summary.get("pairwise") or {}).get("pairs") or []),
+        pairwise=_pairwise(summary.get("pairwise") or {}),
+        worth=_worth(summary.get("pairwise") or {}),
         cases=cases.worst_cases(night) if table is not None else cases.Cases([], 0),
         conditions=_conditions(manifest),
-        command=f"ragbench reproduce {day}" + (f" --sample {ws.sample}" if ws.sample else ""),
+        command=f"ragbench run --date {day} --sample {ws.sample}" if ws.sample else f"ragbench reproduce {day}",
     )
 
 
@@ -140,20 +141,28 @@ def _trend_says(name: str, nights: list[dict[str, Any]]) -> str:
     )
 
 
-def _pairwise(rows: list[dict[str, Any]]) -> Table:
-    """Whatever the pairwise results hold, flattened: nested figures as `value [low, high]`."""
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    return Table([c.replace("_", " ") for c in columns], [[_plain(row.get(c)) for c in columns] for row in rows])
+def _pairwise(found: dict[str, Any]) -> Table:
+    """Pairs of systems: wins, ties and losses of the first, and how often the judge's two orders disagreed."""
+    columns = ["candidate", "baseline", "n", "wins", "ties", "losses", "win share", "position bias", "compared by"]
+    rows = []
+    for pair in found.get("pairs") or []:
+        share = pair.get("win_share") or {}
+        rows.append(
+            [
+                pair["candidate"], pair["baseline"], pair["n"], pair["wins"], pair["ties"], pair["losses"],
+                f"{number(share.get('value'))} [{number(share.get('low'))}, {number(share.get('high'))}]",
+                percent(pair.get("position_bias")), flat(pair.get("basis") or "", 60),
+            ]
+        )  # fmt: skip
+    return Table(columns, rows)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        if "value" in value:
-            return f"{number(value['value'])} [{number(value.get('low'))}, {number(value.get('high'))}]"
-        return ", ".join(f"{k} {_plain(v)}" for k, v in value.items())
-    if isinstance(value, list):
-        return ", ".join(str(_plain(v)) for v in value)
-    return value
+def _worth(found: dict[str, Any]) -> Table:
+    """The systems' worth where three or more met (Bradley-Terry with ties, Davidson), the best first."""
+    systems = ((found.get("worth") or {}).get("systems") or {}).items()
+    rows = [[name, w["log_worth"], w["error"], w["share"]] for name, w in systems]
+    rows.sort(key=lambda r: (-(r[1] if r[1] is not None else float("-inf")), r[0]))
+    return Table(["system", "log worth", "standard error", "share of worth"], rows)
 
 
 def _conditions(manifest: dict[str, Any]) -> list[tuple[str, str]]:

@@ -23,7 +23,16 @@ def environment() -> Environment:
         loader=FileSystemLoader(TEMPLATES, encoding="utf-8"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
-    for filter_ in (text.number, text.signed, text.percent, text.milliseconds, text.money, text.flat, text.letters):
+    for filter_ in (
+        text.number,
+        text.signed,
+        text.percent,
+        text.p_value,
+        text.milliseconds,
+        text.money,
+        text.flat,
+        text.letters,
+    ):
         env.filters[filter_.__name__] = filter_
     env.globals["number"] = text.number
     env.globals["coverage_words"] = coverage_words

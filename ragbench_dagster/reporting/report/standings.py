@@ -67,6 +67,8 @@ def standing(name: str, metric: str, figures: dict[str, Any], gate: dict[str, An
         corrected=corrected,
         correction=correction,
         per_request=Figure.of(row.get("per_request")),
+        per_request_corrected=_known((row.get("per_request") or {}).get("corrected")),
+        ppi=_known(figures.get("ppi")),
         mean_score=Figure(row["p50"], row["p10"], row["p90"]) if spread else None,
         mean=row.get("mean_score"),
         delta=delta,
@@ -92,6 +94,11 @@ def corrected_figure(row: dict[str, Any]) -> tuple[Figure | None, str]:
     way = METHODS.get(found.get("method"), found.get("method") or "")
     note = flat(found.get("note") or "", 200)
     return Figure.of(found), "; ".join(x for x in (way, reason, note) if x)
+
+
+def _known(row: dict[str, Any] | float | None) -> Figure | None:
+    figure = Figure.of(row)
+    return figure if figure.value is not None else None
 
 
 def _nothing(row: dict[str, Any]) -> str:

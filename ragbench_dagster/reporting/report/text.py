@@ -71,6 +71,13 @@ def signed(value: float | None, digits: int = 3) -> str:
     return text[1:] if float(text) == 0 else text.replace("-", "−")
 
 
+def p_value(value: float | None) -> str:
+    """A p-value; a tiny one is not 0."""
+    if value is None or not math.isfinite(value):
+        return DASH
+    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
 def percent(value: float | None) -> str:
     """A share; never rounded up to 100 % or down to 0 %."""
     if value is None or not math.isfinite(value):

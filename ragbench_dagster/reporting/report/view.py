@@ -43,6 +43,8 @@ class Standing:
     corrected: Figure | None
     correction: str  # how it was corrected, or why not
     per_request: Figure
+    per_request_corrected: Figure | None
+    ppi: Figure | None  # PPI++, the check of a correction by tonight's labels
     mean_score: Figure | None  # p50, p10 and p90 of the evaluator's own scale, with the mean in `mean`
     mean: float | None
     delta: Figure | None
@@ -249,6 +251,7 @@ class NightView:
     splits: list[Split]
     leaderboard: list[dict[str, Any]]
     pairwise: Table
+    worth: Table
     cases: Cases
     conditions: list[tuple[str, str]]
     command: str
