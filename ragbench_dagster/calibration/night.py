@@ -85,7 +85,7 @@ def _metric(
     reference = sentinel.accepted(ws, metric, identity)
     threshold, source = _threshold(ws, metric, own, verdicts, reference)
     result |= {"threshold": threshold, "threshold_source": source}
-    result |= _agreement(metric, own, verdicts, threshold)
+    result |= _agreement(metric, own, verdicts, threshold, peeks=source in ("fitted", "accepted"))
     tonight = {row.key: passing_of(v, threshold) for row, v in zip(fresh_rows, fresh, strict=True)}
     scored = sum(v is not None for v in tonight.values())
     result["sentinel"] = {
@@ -134,17 +134,30 @@ def _threshold(
 
 
 def _agreement(
-    metric: str, rows: Sequence[CalibrationRow], verdicts: Sequence[Verdict], threshold: float | None
+    metric: str, rows: Sequence[CalibrationRow], verdicts: Sequence[Verdict], threshold: float | None, peeks: bool
 ) -> dict[str, Any]:
+    """The table against people.
+
+    Args:
+        peeks: the threshold was fitted to these labels; each row is then judged by one that never saw it.
+    """
     kept = [(row, v, p) for row, v in zip(rows, verdicts, strict=True) if (p := passing_of(v, threshold)) is not None]
-    lost = judged.statuses([v for v in verdicts if v.status != "scored"])
     human: Floats = np.array([row.human[metric] for row, _, _ in kept], dtype=float)
     passing: Floats = np.array([p for _, _, p in kept], dtype=float)
     has_scores = bool(kept) and all(v.score is not None for _, v, _ in kept)
     scores: Floats | None = np.array([v.score for _, v, _ in kept], dtype=float) if has_scores else None
-    result = evaluator_agreement(human, passing, scores)
-    result["left_out"] = lost
-    result["cross_fitted"] = _cross_fitted(human, scores, [row.key for row, _, _ in kept])
+    ids = [row.key for row, _, _ in kept]
+    if peeks and scores is not None:
+        unseen = graded.cross_fitted(human, scores, ids)
+        if unseen is None:
+            result = evaluator_agreement(human[:0], passing[:0], None)
+            result["reason"] = "too few labelled answers of a class to fit a threshold without peeking; label more"
+        else:
+            result = evaluator_agreement(human, unseen, scores)
+    else:
+        result = evaluator_agreement(human, passing, scores)
+    result["left_out"] = judged.statuses([v for v in verdicts if v.status != "scored"])
+    result["cross_fitted"] = _cross_fitted(human, scores, ids)
     result["graded"] = _graded(metric, kept)
     return result
 

@@ -20,10 +20,11 @@ from ragbench_dagster.calibration.stats.power import (
 )
 from ragbench_dagster.reporting.baseline import gate_systems
 from ragbench_dagster.reporting.correct import correctors
-from ragbench_dagster.reporting.gate_guards import NEVER_PASS, as_rows, examples_of, guards
+from ragbench_dagster.reporting.gate_guards import NEVER_PASS, as_rows, examples_of, guards, lines
 from ragbench_dagster.reporting.gate_rows import Closed, GateResult, Test, Verdict
-from ragbench_dagster.reporting.gate_tests import Builder
+from ragbench_dagster.reporting.gate_tests import LATENCY, Builder
 from ragbench_dagster.reporting.gate_words import not_clear, plain, shown
+from ragbench_dagster.reporting.latency import provable_excess
 from ragbench_dagster.reporting.night import Night
 from ragbench_dagster.store import Workspace, finite, write_json
 
@@ -45,8 +46,7 @@ def decide(ws: Workspace, day: str) -> GateResult:
         for metric, threshold in ws.settings.thresholds.items():
             own = [test for system in systems for test in builder.tests(system, metric, threshold)]
             if not own:
-                reason = f"{metric}: no system has an answer that it applies to"
-                closed.append(Closed(reason, "missing", metric=metric))
+                closed.append(Closed("no system has an answer that it applies to", "missing", metric=metric))
             tests += own
     result = judge_tests(tests, closed, ws.settings.judged_metrics, examples_of(night))
     facts = {
@@ -78,7 +78,7 @@ def judge_tests(tests: list[Test], closed: list[Closed], judged: list[str], exam
         shut = next((c for c in closed if c.blocks_tests and c.covers(test)), None)
         if shut is not None:
             test.p = test.clears = None
-            test.reason = shut.reason
+            test.reason = shut.line
     _adjust([t for t in tests if t.run and t.severity == "fail"])
     _adjust([t for t in tests if t.run and t.severity == "warn"])
     for test in tests:
@@ -95,7 +95,7 @@ def judge_tests(tests: list[Test], closed: list[Closed], judged: list[str], exam
     reasons = _reasons(verdict, tests, failed, primary, barring)
     notes = [f"warning: {shown(t)}" for t in tests if t.verdict == "fail" and t.severity == "warn"]
     notes += [f"{t.name()}: {t.reason}" for t in tests if t.kind == "margin" and t.reason and not t.primary]
-    notes += [c.reason for c in closed if c not in barring]
+    notes += lines([c for c in closed if c not in barring])
     order = {"fail": 0, "inconclusive": 1, "pass": 2}
     rows: list[dict[str, Any]] = [
         t.as_dict()
@@ -135,6 +135,12 @@ def _power(test: Test, tests: int) -> None:
         test.detectable = detectable_below(test.n, tests, floor, test.spread)
         if test.verdict == "inconclusive" and test.basis == "raw":
             test.needed = rows_to_clear(floor, value, test.spread)
+    elif test.kind == "latency" and test.times is not None:
+        found = LATENCY.fullmatch(test.metric)
+        assert found is not None
+        test.detectable = provable_excess(test.times, float(found[1]), LEVEL / max(tests, 1))
+    elif test.kind == "cost":
+        test.detectable = 0.0  # counted in full, not estimated
 
 
 def _barring(closed: list[Closed], tests: list[Test], judged: list[str]) -> list[Closed]:
@@ -154,12 +160,12 @@ def _reasons(
 ) -> list[str]:
     if verdict == "fail":
         worst = sorted(failed, key=lambda t: (t.p_adjusted or 0.0, t.p or 0.0))
-        return [shown(t) for t in worst] + [c.reason for c in barring]
+        return [shown(t) for t in worst] + lines(barring)
     if verdict == "pass":
         return [f"all {len(primary)} primary tests clear their limits"]
-    reasons = [c.reason for c in barring]
+    reasons = lines(barring)
     if not primary and not any(c.blocks_tests and c.metric is None for c in barring):
         reasons.append("no primary test: set thresholds in ragbench.yaml, for example {faithfulness: {min: 0.9}}")
         reasons += [f"{t.name()}: {t.reason}" for t in tests if t.kind == "margin" and t.reason]
-    covered = {c.reason for c in barring}
+    covered = {c.line for c in barring}
     return reasons + [not_clear(t) for t in primary if t.verdict != "pass" and t.reason not in covered]

@@ -18,7 +18,11 @@ NEVER_PASS = ("floating", "drifted", "disagrees", "key")
 
 def guards(night: Night) -> list[Closed]:
     """All closed guards of the night, the gravest first."""
-    return [*_release(night), *_privacy(night), *_systems(night), *_examples(night), *_judges(night), *_coverage(night)]
+    judges = _judges(night)
+    # without a key nothing is scored: one reason is enough
+    keyless = {c.metric for c in judges if c.kind == "key"}
+    coverage_closed = [c for c in _coverage(night) if c.metric not in keyless]
+    return [*_release(night), *_privacy(night), *_systems(night), *_examples(night), *judges, *coverage_closed]
 
 
 def _release(night: Night) -> list[Closed]:
@@ -47,8 +51,7 @@ def _privacy(night: Night) -> list[Closed]:
 
 def _systems(night: Night) -> list[Closed]:
     missing = [name for name in gate_systems(night) if name not in night.systems]
-    return [Closed(f"system {name} has no answers tonight: run it, or take it out of gate.systems", "missing", name)
-            for name in missing]  # fmt: skip
+    return [Closed("no answers tonight: run it, or take it out of gate.systems", "missing", name) for name in missing]
 
 
 def _examples(night: Night) -> list[Closed]:
@@ -71,9 +74,9 @@ def _judges(night: Night) -> list[Closed]:
     for metric in night.ws.settings.judged_metrics:
         found = night.judge_of(metric)
         if not found:
-            closed.append(Closed(f"{metric}: the judge was not calibrated tonight", "unchecked", metric=metric))
+            closed.append(Closed("the judge was not calibrated tonight", "unchecked", metric=metric))
         for entry in found.get("closed", []):
-            closed.append(Closed(f"{metric}: {entry['reason']}", entry["kind"], metric=metric))
+            closed.append(Closed(entry["reason"], entry["kind"], metric=metric))
     return closed
 
 
@@ -89,10 +92,21 @@ def _coverage(night: Night) -> list[Closed]:
         share = coverage(statuses)
         if share is not None and share < least:
             lost = ", ".join(f"{n} {s}" for s, n in sorted(statuses.items()) if s not in ("scored", "not_applicable"))
-            reason = f"{system} {metric}: only {share:.0%} scored, {least:.0%} are needed ({lost})"
+            reason = f"only {share:.0%} scored, {least:.0%} are needed ({lost})"
             closed.append(Closed(reason, "coverage", system, metric))
     return closed
 
 
 def as_rows(closed: list[Closed]) -> list[dict[str, Any]]:
-    return [{"reason": c.reason, "kind": c.kind, "system": c.system, "metric": c.metric} for c in closed]
+    return [{"reason": c.line, "kind": c.kind, "system": c.system, "metric": c.metric} for c in closed]
+
+
+def lines(closed: list[Closed]) -> list[str]:
+    """The reasons, one line each; metrics that share a reason stand in one line."""
+    found: dict[tuple[str | None, str], list[str]] = {}
+    for guard in closed:
+        found.setdefault((guard.system, guard.reason), []).append(guard.metric or "")
+    return [
+        Closed(reason, "", system, ", ".join(filter(None, metrics)) or None).line
+        for (system, reason), metrics in found.items()
+    ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from ragbench_dagster.calibration.stats.intervals import Floats
+
 Verdict = Literal["pass", "fail", "inconclusive"]
 Kind = Literal["floor", "ceiling", "margin", "coverage", "latency", "cost"]
 
@@ -34,6 +36,7 @@ class Test:
     needed: int | None = None  # rows with which it would clear, at tonight's estimate
     spread: float | None = field(default=None, repr=False)
     discordance: float | None = field(default=None, repr=False)
+    times: Floats | None = field(default=None, repr=False)  # sorted, latency only
     reason: str | None = None  # why it was not run
     verdict: Verdict = "inconclusive"
 
@@ -47,7 +50,7 @@ class Test:
 
     def as_dict(self) -> dict[str, Any]:
         found = asdict(self)
-        for inner in ("spread", "discordance"):
+        for inner in ("spread", "discordance", "times"):
             found.pop(inner)
         return found
 
@@ -61,6 +64,12 @@ class Closed:
     system: str | None = None  # None: every system
     metric: str | None = None  # None: every metric
     blocks_tests: bool = True  # False: tests may still fail (too few examples)
+
+    @property
+    def line(self) -> str:
+        """The reason with what it is about."""
+        about = " ".join(filter(None, (self.system, self.metric)))
+        return f"{about}: {self.reason}" if about else self.reason
 
     def covers(self, test: Test) -> bool:
         return (self.system in (None, test.system)) and (self.metric in (None, test.metric))

@@ -139,6 +139,7 @@ class Builder:
         test.p = latency.late_share_p(own, q, limit)
         test.at_limit = test.value is not None and test.value > limit
         test.clears = test.high is not None and test.high <= limit
+        test.times = own
         if test.high is None:
             test.needed = int(np.ceil(np.log(0.025) / np.log(q / 100)))
         yield test

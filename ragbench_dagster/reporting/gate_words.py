@@ -64,6 +64,6 @@ def not_clear(test: Test) -> str:
     elif test.needed is None and test.basis in ("calibration", "labels"):
         line += "; more human labels would narrow it"
     if test.detectable is not None:
-        what = "loss" if test.kind == "margin" else "shortfall"
-        line += f"; the smallest {what} this many could have shown is {test.detectable:.3f}"
+        what = {"margin": "loss", "floor": "shortfall"}.get(test.kind, "excess")
+        line += f"; the smallest {what} this many could have shown is {number(test.detectable, test.kind)}"
     return line

@@ -58,6 +58,18 @@ def late_share_p(sorted_values: Floats, q: float, limit: float) -> float:
     return 1.0 if late == 0 else float(special.bdtrc(late - 1, n, 1 - q / 100))
 
 
+def provable_excess(sorted_values: Floats, q: float, level: float) -> float | None:
+    """How far the percentile must lie above a limit before `late_share_p` falls to `level`, in milliseconds.
+
+    None where not even the smallest value as a limit would show it.
+    """
+    n = len(sorted_values)
+    late = binomial_quantile(1 - level, n, 1 - q / 100) + 1  # fewest late answers with P(X >= late) <= level
+    if late > n:
+        return None
+    return max(0.0, float(np.quantile(sorted_values, q / 100)) - float(sorted_values[n - late]))
+
+
 def describe(night: Night, system: str) -> dict[str, Any]:
     """Percentiles with intervals, mean, n, a histogram, and the time to the first token where it is known."""
     own = times(night, system)

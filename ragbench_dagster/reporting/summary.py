@@ -85,7 +85,7 @@ def summarise(ws: Workspace, day: str) -> dict[str, Any]:
             if system == name
         }
         for metric, found in metrics.items():
-            found["hint"] = hint(metric, metrics)
+            found["hint"] = hint(metric, metrics, failed=_below_floor(night, metric, found["overall"]))
         systems[name] = {
             "version": night.manifest["systems"][name],
             "metrics": metrics,
@@ -130,6 +130,15 @@ def metric_figures(
         "change": split_of(night, baseline, pairs) if baseline and pairs else None,
         "ppi": fix.ppi(scores, scores.counted) if fix else None,
     }
+
+
+def _below_floor(night: Night, metric: str, row: dict[str, Any]) -> bool:
+    """True where the figure that the gate looks at lies below its floor."""
+    threshold = night.ws.settings.thresholds.get(metric)
+    floor = threshold.min if threshold else None
+    corrected = (row["corrected"] or {}).get("value")
+    value = row["value"] if corrected is None else corrected
+    return floor is not None and value is not None and value < floor
 
 
 def _delta(baseline: Baseline | None, pairs: Pairs | None, where: Mask, differs: str | None) -> dict[str, Any] | None:

@@ -140,7 +140,7 @@ def test_a_system_of_the_gate_without_answers_is_missing(maker):
     day = made.night({"logged": {"hit_rate@5": np.ones(300)}})
     found = decide(made.ws, day)
     assert found.verdict == "inconclusive"
-    assert "system prod has no answers tonight" in found.reasons[0]
+    assert "prod: no answers tonight" in found.reasons[0]
 
 
 def test_the_verdict_is_the_worst_over_the_systems(maker):
@@ -247,3 +247,17 @@ def test_a_metric_may_ask_for_more_coverage_than_the_gate(decided):
     lax, _ = decided("thresholds: {faithfulness: {min: 0.5}}\n", faithfulness=values)
     strict, _ = decided("thresholds: {faithfulness: {min: 0.5, coverage: 0.99}}\n", faithfulness=values)
     assert (lax.verdict, strict.verdict) == ("pass", "inconclusive")
+
+
+def test_a_forks_pull_request_without_a_key_has_one_reason_and_retrieval_still_decides(maker):
+    """Field case ci-fork-pull-request: inconclusive, exit code 3, never green by silence."""
+    text = "metrics: [faithfulness, relevancy, 'hit_rate@5']\nsystems: {logged: {kind: logged}}\n"
+    for passing, verdict in ((0.9, "inconclusive"), (0.3, "fail")):
+        made = maker(text + "thresholds: {faithfulness: {min: 0.5}, relevancy: {min: 0.5}, 'hit_rate@5': {min: 0.6}}\n")
+        lost = np.array(["error"] * 300, dtype=object)
+        scores = {"faithfulness": lost, "relevancy": lost, "hit_rate@5": shares(300, round(300 * passing))}
+        day = made.night({"logged": scores})
+        made.calibrated(["faithfulness", "relevancy"], closed=[closed("key", "no judge key in this run")])
+        found = decide(made.ws, day)
+        assert found.verdict == verdict
+        assert found.reasons[-1] == "faithfulness, relevancy: no judge key in this run"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ragbench_dagster.reporting.latency import histogram, late_share_p, percentile
+from ragbench_dagster.reporting.latency import histogram, late_share_p, percentile, provable_excess
 
 
 def test_percentile_is_numpys():
@@ -42,3 +42,16 @@ def test_histogram_counts_every_value():
     assert sum(histogram(values)["counts"]) == 400
     assert sum(histogram(np.zeros(5))["counts"]) == 5
     assert histogram(np.array([])) is None
+
+
+@pytest.mark.parametrize(("q", "level"), [(95, 0.05), (95, 0.00025), (50, 0.05)])
+def test_the_smallest_provable_excess_is_the_edge_of_the_test(q, level):
+    values = np.sort(np.random.default_rng(5).lognormal(6, 0.5, 400))
+    excess = provable_excess(values, q, level)
+    edge = np.quantile(values, q / 100) - excess
+    assert late_share_p(values, q, edge - 1e-6) <= level
+    assert late_share_p(values, q, edge + 1e-6) > level
+
+
+def test_nothing_can_be_proven_with_three_answers():
+    assert provable_excess(np.array([1.0, 2.0, 3.0]), 50, 0.01) is None
