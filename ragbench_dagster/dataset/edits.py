@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ _U64 = npt.NDArray[np.uint64]
 _DIGITS = re.compile(r"\d+(?:[.,:/]\d+)*")
 # Above this many different words under one key ("what is *") a deletion index finds the pairs.
 _CROWD = 12
+_BLOCK = 1 << 20  # keys looked up at a time
 # Forms that must show a word of grammar beside its neighbours, and how many times as often as the odd word,
 # before a known word is read as its misspelling.
 EVIDENCE = 2
@@ -67,7 +69,8 @@ class _Neighbours:
         self._edge = len(table.words)
         self._base = len(table.words) + 1
         ends = np.cumsum(table.lengths[:own])
-        spread = np.insert(table.ids[: ends[-1] if own else 0], ends, self._edge)  # an edge after every form
+        ids = table.ids[: ends[-1] if own else 0].astype(np.int64)
+        spread = np.insert(ids, ends, self._edge)  # an edge after every form
         left = np.concatenate(([self._edge], spread[:-1]))
         self._pairs, self._counts = np.unique(left * self._base + spread, return_counts=True)
 
@@ -104,57 +107,72 @@ class _Neighbours:
 
 
 def _mix(value: _U64) -> _U64:
-    """splitmix64, the finaliser of Steele, Lea and Flood (2014)."""
-    value = value + np.uint64(0x9E3779B97F4A7C15)
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
+    """splitmix64, the finaliser of Steele, Lea and Flood (2014), in place."""
+    value += np.uint64(0x9E3779B97F4A7C15)
+    value ^= value >> np.uint64(30)
+    value *= np.uint64(0xBF58476D1CE4E5B9)
+    value ^= value >> np.uint64(27)
+    value *= np.uint64(0x94D049BB133111EB)
+    value ^= value >> np.uint64(31)
+    return value
 
 
 def _wildcard_pairs(table: TokenTable) -> Iterator[tuple[Candidate, int]]:
     """Pairs that differ in one word, with its place."""
-    words, rows = table.words, table.rows
-    places = np.arange(len(table.ids)) - table.starts[rows]
-    parts = _mix(table.ids.astype(np.uint64) * np.uint64(4096) + places.astype(np.uint64) % np.uint64(4096))
-    totals = np.add.reduceat(parts, table.starts) if len(parts) else parts
-    # The place and the length are part of the key.
-    keys = totals[rows] - parts
-    keys += _mix(places.astype(np.uint64) * np.uint64(4096) + table.lengths[rows].astype(np.uint64))
-    unknown = table.unknown | np.fromiter(map(is_near_grammar, words), bool, len(words))
-    open_at = np.flatnonzero(unknown[table.ids])
-    asked = np.unique(keys[open_at])
-    if not len(asked):
-        return
-    met = np.searchsorted(asked, keys)
-    met[met == len(asked)] = 0
-    hits = np.flatnonzero(asked[met] == keys)
-    order = hits[np.lexsort((hits, keys[hits]))]
-    bounds = np.flatnonzero(np.diff(keys[order])) + 1
-    edges = np.concatenate(([0], bounds, [len(order)]))
-    many = np.flatnonzero(np.diff(edges) > 1)
-    ids, at, first = table.ids.tolist(), rows.tolist(), table.starts.tolist()
-    is_unknown = unknown.tolist()
-    sizes = table.lengths.tolist()
-    for group in many.tolist():
-        members = order[edges[group] : edges[group + 1]].tolist()
+    words = table.words
+    near = np.fromiter(map(is_near_grammar, words), bool, len(words))
+    is_open = table.unknown | near
+    opened = is_open.tolist()
+    ids, rows, places, edges = _meetings(table, is_open)
+    for start, end in pairwise(edges):
         by_word: dict[int, list[int]] = {}
-        for member in members:
-            by_word.setdefault(ids[member], []).append(at[member])
-        if len(by_word) < 2:
-            continue
-        place = members[0] - first[at[members[0]]]
-        for wrong, right in _word_pairs(by_word, words, is_unknown):
+        for member in range(start, end):
+            by_word.setdefault(ids[member], []).append(rows[member])
+        place = places[start]
+        for wrong, right in _word_pairs(by_word, words, opened):
             for typo in by_word[wrong]:
                 for target in by_word[right]:
-                    if _same_but(ids, first[typo], first[target], sizes[typo], place):
+                    if _same_but(table.texts[typo], table.texts[target], place):
                         yield Candidate(typo, target, words[wrong], words[right]), place
 
 
-def _same_but(ids: list[int], one: int, other: int, size: int, place: int) -> bool:
-    return (
-        ids[one : one + place] == ids[other : other + place]
-        and ids[one + place + 1 : one + size] == ids[other + place + 1 : other + size]
-    )
+def _meetings(table: TokenTable, is_open: npt.NDArray[np.bool_]) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Where different words meet under one key: word ids, rows and places, group after group, and the groups' edges."""
+    places = np.arange(len(table.ids), dtype=np.int32) - table.starts[table.rows].astype(np.int32)
+    keys = _keys(table, places)
+    asked = np.unique(keys[is_open[table.ids]])
+    if not len(asked):
+        return [], [], [], [0]
+    found = []
+    for start in range(0, len(keys), _BLOCK):
+        block = keys[start : start + _BLOCK]
+        met = np.minimum(np.searchsorted(asked, block), len(asked) - 1)
+        found.append(start + np.flatnonzero(asked[met] == block))
+    hits = np.concatenate(found)
+    hits = hits[np.lexsort((hits, table.ids[hits], keys[hits]))]
+    edges = np.concatenate(([0], np.flatnonzero(np.diff(keys[hits])) + 1, [len(hits)]))
+    words = table.ids[hits]
+    differ = words[edges[:-1]] != words[edges[1:] - 1]  # sorted within a group: the first is not the last
+    sizes = np.diff(edges)
+    hits = hits[np.repeat(differ, sizes)]
+    ends = np.concatenate(([0], np.cumsum(sizes[differ])))
+    return table.ids[hits].tolist(), table.rows[hits].tolist(), places[hits].tolist(), ends.tolist()
+
+
+def _keys(table: TokenTable, places: npt.NDArray[np.int32]) -> _U64:
+    """For each place of each row: all other words with their places, this place, and the row's length."""
+    spots = places.astype(np.uint64)
+    parts = _mix(table.ids.astype(np.uint64) * np.uint64(4096) + spots % np.uint64(4096))
+    keys = np.add.reduceat(parts, table.starts)[table.rows] if len(parts) else parts
+    keys -= parts
+    keys += _mix(spots * np.uint64(4096) + table.lengths[table.rows].astype(np.uint64))
+    return keys
+
+
+def _same_but(one: str, other: str, place: int) -> bool:
+    """True when two forms of the same length are equal but for the word at `place`: keys may collide."""
+    mine, theirs = one.split(" "), other.split(" ")
+    return mine[:place] == theirs[:place] and mine[place + 1 :] == theirs[place + 1 :]
 
 
 def _word_pairs(by_word: dict[int, list[int]], words: list[str], unknown: list[bool]) -> Iterator[tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from ragbench_dagster.dataset.words import is_mendable
 
+I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
 
@@ -34,15 +36,15 @@ class TokenTable:
         self.texts = texts
         self.number: dict[str, int] = {}
         number = self.number.setdefault
-        lengths: list[int] = []
-        flat: list[int] = []
+        lengths = array("i")
+        flat = array("i")
         for text in texts:
             tokens = text.split(" ")
             lengths.append(len(tokens))
-            flat += [number(token, len(self.number)) for token in tokens]
+            flat.extend([number(token, len(self.number)) for token in tokens])
         self.words = list(self.number)
-        self.ids: I64 = np.asarray(flat, np.int64)
-        self.lengths: I64 = np.asarray(lengths, np.int64)
+        self.ids: I32 = np.asarray(flat, np.int32)
+        self.lengths: I32 = np.asarray(lengths, np.int32)
         self.starts: I64 = np.cumsum(self.lengths) - self.lengths
 
     @cached_property
@@ -56,9 +58,9 @@ class TokenTable:
         return np.fromiter(map(is_mendable, self.words), bool, len(self.words))
 
     @cached_property
-    def rows(self) -> I64:
+    def rows(self) -> I32:
         """The row of each place in `ids`."""
-        return np.repeat(np.arange(len(self.lengths)), self.lengths)
+        return np.repeat(np.arange(len(self.lengths), dtype=np.int32), self.lengths)
 
     def rows_with(self, words: Iterable[str]) -> list[int]:
         """Rows that hold any of `words`, ascending."""
