@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 from ragbench_dagster.evaluation import loop
 from ragbench_dagster.evaluation.checkpoint import Checkpoint
+from ragbench_dagster.evaluation.cleaning import cleaner
 from ragbench_dagster.evaluation.loop import Stop
 from ragbench_dagster.evaluation.runner import Meter, Progress, pull
 from ragbench_dagster.evaluation.systems import Answer, Example, System, build_system, system_settings
@@ -89,7 +90,7 @@ def answer_release(
     store = ws.store / "cache" / "answers" / f"{name}.db"
     with Checkpoint(store) if system.calls else nullcontext() as checkpoint:
         shared = digest(_CODE, system.version, "" if system.pure else day, scrub_mark(ws))
-        run = _Run(system, checkpoint, shared, _cleaner(ws, system))
+        run = _Run(system, checkpoint, shared, cleaner(ws, system))
         answers = loop.run(partial(run.all, examples, progress))
     responses, timings = _tables(examples, answers)
     metadata = {"inputs": inputs, "release": release.id, "system": name, "version": system.version}
@@ -170,35 +171,6 @@ class _Run:
         if self._checkpoint is not None:
             self._checkpoint.put(key, clean)
         self._answers[key] = clean
-
-
-def _cleaner(ws: Workspace, system: System) -> Callable[[Example, Answer], Answer]:
-    """What takes personal data out of an answer: an engine may echo it, and a corpus may hold it."""
-    if system.scrubbed:
-        return lambda example, answer: answer
-    from ragbench_dagster.traffic.scrubbing import build_scrubber, safe_id
-
-    scrubber = build_scrubber(ws.settings.scrub)
-    plain: dict[str, str] = {}
-
-    def plain_id(text: str | None) -> str | None:
-        if text is None:
-            return None
-        if text not in plain:
-            plain[text] = safe_id(text, scrubber.plain)
-        return plain[text]
-
-    def clean(example: Example, answer: Answer) -> Answer:
-        if answer.response is None and not answer.retrieved_ids and not answer.contexts:
-            return answer
-        # As one request, so that one person has one placeholder in the question, the answer and the contexts.
-        done = scrubber.request(
-            example["query"], answer.response, list(answer.contexts), list(example["history"] or ())
-        )
-        ids = tuple(plain_id(text) for text in answer.retrieved_ids)
-        return replace(answer, response=done.response, contexts=tuple(done.contexts or ()), retrieved_ids=ids)
-
-    return clean
 
 
 def _tables(examples: Sequence[Example], answers: dict[str, Answer]) -> tuple[pa.Table, pa.Table]:

@@ -135,7 +135,8 @@ def extract(query: str, passages: Sequence[str], index: Bm25Index, limit: int) -
     best: tuple[float, list[str], list[float]] = (0.0, [], [])
     for rank, passage in enumerate(passages):
         parts = sentences(passage)
-        scores = [sum(index.weight(w) for w in asked.intersection(content_stems(part))) for part in parts]
+        # fsum: a set has another order in each process, and a sum of floats would have another last digit.
+        scores = [math.fsum(index.weight(w) for w in asked.intersection(content_stems(part))) for part in parts]
         top = max(scores, default=0.0) / (1 + 0.25 * rank)
         if top > best[0]:
             best = (top, parts, scores)

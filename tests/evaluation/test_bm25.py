@@ -2,6 +2,9 @@
 
 import json
 import math
+import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -93,6 +96,35 @@ def test_the_index_is_built_once_a_process_and_anew_for_another_corpus(tmp_path:
     assert bm25.build(workspace, top_k=3).retriever.index is first.retriever.index
     write_corpus(tmp_path, {"other": "another text"})
     assert bm25.build(workspace).retriever.index.ids == ["other"]
+
+
+DETERMINISM = """
+import json, sys
+from types import SimpleNamespace
+from ragbench_dagster.evaluation import bm25
+from ragbench_dagster.store import digest
+engine = bm25.build(SimpleNamespace(corpus=sys.argv[1]))
+questions = [json.loads(line)["query"] for line in open(sys.argv[2], encoding="utf-8") if line.strip()]
+found = [engine.query(q) for q in questions]
+print(len(found), digest([[str(r), [[n.node.node_id, n.score] for n in r.source_nodes]] for r in found]))
+"""
+
+
+def test_another_process_gives_the_same_answers_to_the_last_digit() -> None:
+    """Sets have another order in each process; sums over them once chose another sentence."""
+    data = Path(__file__).resolve().parents[2] / "data"
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", DETERMINISM, str(data / "corpus.jsonl"), str(data / "labels.jsonl")],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert said[0] == said[1]
+    assert int(said[0].split()[0]) > 200
 
 
 @pytest.mark.parametrize("params", [{"top_k": 0}, {"top_k": "ten"}, {"top_k": True}, {"max_sentences": 0}])
