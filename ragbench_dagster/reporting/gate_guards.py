@@ -7,6 +7,7 @@ from typing import Any
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.reporting.baseline import gate_systems
+from ragbench_dagster.reporting.conditions import other_conditions
 from ragbench_dagster.reporting.figures import coverage
 from ragbench_dagster.reporting.gate_rows import Closed
 from ragbench_dagster.reporting.night import Night
@@ -22,7 +23,9 @@ def guards(night: Night) -> list[Closed]:
     # without a key nothing is scored: one reason is enough
     keyless = {c.metric for c in judges if c.kind == "key"}
     coverage_closed = [c for c in _coverage(night) if c.metric not in keyless]
-    return [*_release(night), *_privacy(night), *_systems(night), *_examples(night), *judges, *coverage_closed]
+    broken = _release(night)
+    stale = [] if broken else _conditions(night)
+    return [*broken, *_privacy(night), *_systems(night), *_examples(night), *judges, *stale, *coverage_closed]
 
 
 def _release(night: Night) -> list[Closed]:
@@ -78,6 +81,12 @@ def _judges(night: Night) -> list[Closed]:
         for entry in found.get("closed", []):
             closed.append(Closed(entry["reason"], entry["kind"], metric=metric))
     return closed
+
+
+def _conditions(night: Night) -> list[Closed]:
+    """Scores that an earlier run left, made under another release, judge or template."""
+    found = [(scores, other_conditions(night, scores)) for scores in night.scores.values()]
+    return [Closed(why, "stale", s.system, s.metric) for s, why in found if why]
 
 
 def _coverage(night: Night) -> list[Closed]:

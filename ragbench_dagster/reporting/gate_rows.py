@@ -60,7 +60,7 @@ class Closed:
     """A guard that is closed: nothing in its scope can pass, and what it closes is not tested."""
 
     reason: str
-    kind: str  # release, privacy, floating, drifted, disagrees, unchecked, key, probes, coverage, missing, examples
+    kind: str  # release, privacy, floating, drifted, disagrees, unchecked, key, sentinel, probes, stale, coverage, missing, ...
     system: str | None = None  # None: every system
     metric: str | None = None  # None: every metric
     blocks_tests: bool = True  # False: tests may still fail (too few examples)

@@ -14,6 +14,7 @@ from ragbench_dagster.calibration.stats.multiple import holm
 from ragbench_dagster.calibration.stats.paired import compare
 from ragbench_dagster.reporting.baseline import Baseline, Baselines
 from ragbench_dagster.reporting.compare import change_in
+from ragbench_dagster.reporting.conditions import other_conditions
 from ragbench_dagster.reporting.figures import is_share
 from ragbench_dagster.reporting.night import Night, Scores
 from ragbench_dagster.reporting.summary import read_summary
@@ -34,10 +35,12 @@ def rank(ws: Workspace, day: str) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     pairs: list[dict[str, Any]] = []
     for metric in sorted({metric for _, metric in night.scores}):
-        own = [scores for (_, m), scores in night.scores.items() if m == metric]
+        every = [scores for (_, m), scores in night.scores.items() if m == metric]
+        stale = {scores.system: why for scores in every if (why := other_conditions(night, scores))}
+        own = [scores for scores in every if scores.system not in stale]
         better, found = _pairs(night, baselines, metric, own)
         pairs += found
-        rows += [_row(night, summary, scores, better, own) for scores in own]
+        rows += [_row(night, summary, scores, better, own, stale.get(scores.system)) for scores in every]
     rows.sort(key=lambda r: (r["metric"], r["rank"] is None, r["rank"], -(r["value"] or 0.0), r["system"]))
     result: dict[str, Any] = finite({"day": day, "rows": rows, "pairs": pairs})
     write_json(night.folder / "leaderboard.json", result)
@@ -70,20 +73,26 @@ def _pairs(
 
 
 def _row(
-    night: Night, summary: dict[str, Any], scores: Scores, above: dict[str, set[str]], own: list[Scores]
+    night: Night,
+    summary: dict[str, Any],
+    scores: Scores,
+    above: dict[str, set[str]],
+    own: list[Scores],
+    stale: str | None,
 ) -> dict[str, Any]:
     system, metric = scores.system, scores.metric
     figures = summary.get("systems", {}).get(system, {})
     overall = figures.get("metrics", {}).get(metric, {}).get("overall", {})
     identity = night.judge_of(metric).get("identity", {}) if "@" not in metric else {}
-    any_score = bool(scores.counted.any())
-    tied = [o.system for o in own if o is not scores and o.counted.any() and above[o.system] == above[system]]
-    note = None if any_score else "no scored answer"
-    if any_score and tied:
+    ranked = bool(scores.counted.any()) and stale is None
+    better = above.get(system, set())
+    tied = [o.system for o in own if o is not scores and o.counted.any() and above[o.system] == better]
+    note = f"not ranked with the others: {stale}" if stale else None if ranked else "no scored answer"
+    if ranked and tied:
         note = "cannot be told apart from " + ", ".join(sorted(tied))
     return {
         "metric": metric,
-        "rank": len(above[system]) + 1 if any_score else None,
+        "rank": len(better) + 1 if ranked else None,
         "system": system,
         **{k: overall.get(k) for k in ("value", "low", "high", "n", "coverage", "corrected")},
         "version": night.manifest["systems"][system],

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ragbench_dagster.dataset.frozen import write_release
-from ragbench_dagster.records import EXAMPLES, FORMS, RESPONSES, SCORES, TIMINGS
+from ragbench_dagster.evaluation.identity import verdict_key
+from ragbench_dagster.records import EXAMPLES, FORMS, RESPONSES, SCORES, TIMINGS, Item
 from ragbench_dagster.reporting.scores import build_scores
 from ragbench_dagster.settings import parse_settings
 from ragbench_dagster.store import Workspace, rows_table, write_json, write_table
@@ -36,6 +37,7 @@ class NightMaker:
         self.ids = example_ids(n)
         self.categories = [categories[i % len(categories)] for i in range(n)]
         self.weights = np.ones(n)
+        self.queries: dict[str, list[str]] = {}  # of each release
         self.release = self.make_release()
 
     def make_release(self, day: str = "2026-11-16", **columns: Any) -> str:
@@ -60,7 +62,9 @@ class NightMaker:
         }
         rows = [dict(zip(base, values, strict=True)) for values in zip(*base.values(), strict=True)]
         forms = [{"form": row["query"], "example_id": row["example_id"]} for row in rows]
-        return write_release(self.ws, day, rows_table(rows, EXAMPLES), rows_table(forms, FORMS), {}).id
+        release = write_release(self.ws, day, rows_table(rows, EXAMPLES), rows_table(forms, FORMS), {}).id
+        self.queries[release] = base["query"]
+        return release
 
     def night(
         self,
@@ -68,7 +72,7 @@ class NightMaker:
         day: str = DAY,
         latency: float | Sequence[float | None] | None = 100.0,
         release: str | None = None,
-        keys: str = "",
+        keys: str = "same",
         **manifest: Any,
     ) -> str:
         """Write one night.
@@ -76,7 +80,7 @@ class NightMaker:
         Args:
             scores: system -> metric -> values (numbers; None: not_applicable; text: that status).
             latency: milliseconds of every answer, or one for each; None: no times.
-            keys: mixed into the ledger keys, so that another night's verdicts are other verdicts.
+            keys: identity hash of the judge that made the verdicts; the one of `calibrated` by default.
         """
         n = len(self.ids)
         for system, metrics in scores.items():
@@ -93,13 +97,14 @@ class NightMaker:
                 }
                 for i in self.ids
             ]
-            write_table(folder / "responses.parquet", rows_table(answers, RESPONSES))
+            made_for = {"release": release or self.release}
+            write_table(folder / "responses.parquet", rows_table(answers, RESPONSES), made_for)
             times = [latency] * n if latency is None or isinstance(latency, float | int) else list(latency)
             rows = [{"example_id": i, "latency_ms": t} for i, t in zip(self.ids, times, strict=True)]
             write_table(folder / "timings.parquet", rows_table(rows, TIMINGS))
             for name, judged in (("retrieval", False), ("verdicts", True)):
                 own = {m: v for m, v in metrics.items() if ("@" not in m) == judged}
-                table = rows_table(self._rows(system, own, keys), SCORES)
+                table = rows_table(self._rows(system, own, keys, release or self.release), SCORES)
                 write_table(folder / f"{name}.parquet", table)
         write_json(
             self.ws.night(day) / "manifest.json",
@@ -117,8 +122,9 @@ class NightMaker:
         build_scores(self.ws, day, sorted(scores))
         return day
 
-    def _rows(self, system: str, metrics: dict[str, Any], keys: str) -> list[dict[str, Any]]:
+    def _rows(self, system: str, metrics: dict[str, Any], judge: str, release: str) -> list[dict[str, Any]]:
         rows = []
+        queries = self.queries[release]
         for metric, values in sorted(metrics.items()):
             judged = "@" not in metric
             for place, value in enumerate(np.asarray(values, dtype=object).tolist()):
@@ -137,10 +143,14 @@ class NightMaker:
                         "category": self.categories[place],
                         "in_gate": True,
                         "feedback": f"feedback on {place}" if judged else None,
-                        "key": f"{keys}{system}{metric}{place}" if judged else None,
+                        "key": self._key(judge, queries[place], place) if judged else None,
                     }
                 )
         return rows
+
+    def _key(self, judge: str, query: str, place: int) -> str:
+        name = self.ids[place]
+        return verdict_key(judge, Item(name, query, f"response to {name}", ("context",), f"answer {place}"))
 
     def calibrated(self, metrics: Sequence[str], day: str = DAY, **change: Any) -> None:
         """A calibration.json in which the judge of `metrics` may be trusted; `change` overrides its fields."""

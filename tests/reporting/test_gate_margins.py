@@ -128,7 +128,7 @@ def test_verdicts_of_two_judges_are_not_compared(maker):
     old = results(4)
     first = one(made, "2026-11-18", old, metric="faithfulness")
     assert first.verdict == "pass"
-    made.night({"prod": {"faithfulness": worse(old, 200)}}, day="2026-11-19")
+    made.night({"prod": {"faithfulness": worse(old, 200)}}, day="2026-11-19", keys="other")
     identity = {"judge": "another", "evaluator": "e", "version": "1", "template_hash": "t", "hash": "other"}
     made.calibrated(["faithfulness"], day="2026-11-19", identity=identity)
     changed = decide(made.ws, "2026-11-19")

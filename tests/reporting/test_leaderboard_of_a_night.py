@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
+from ragbench_dagster.reporting.gate_guards import guards
 from ragbench_dagster.reporting.leaderboard import leaderboard_table, rank
+from ragbench_dagster.reporting.night import Night
+from ragbench_dagster.reporting.scores import build_scores
 from ragbench_dagster.reporting.summary import summarise
 
 N = 500
@@ -85,3 +88,25 @@ def test_chance_puts_identical_systems_apart_in_few_nights(maker):
             p.append(min(1.0, 2 * min(one, other)))
         wrong += min(holm(p)) <= 0.05
     assert wrong / 400 <= 0.05
+
+
+def test_rows_made_under_other_conditions_are_not_ranked_with_tonights(maker):
+    made = maker("metrics: [faithfulness, 'hit_rate@5']\n", n=N)
+    old = made.make_release("2026-11-09", query=[f"older {i}" for i in range(N)])
+    scores = {"faithfulness": rates(1, 0.8), "hit_rate@5": rates(2, 0.8)}
+    day = made.night({"answered_for_another_release": scores}, release=old)
+    made.night({"judged_by_another": scores}, keys="another judge")
+    made.night(
+        {"tonight": scores},
+        systems=dict.fromkeys(["answered_for_another_release", "judged_by_another", "tonight"], "v"),
+    )
+    build_scores(made.ws, day, ["answered_for_another_release", "judged_by_another", "tonight"])
+    made.calibrated(["faithfulness"])
+    found = rank(made.ws, day)
+    ranked = {(r["metric"], r["system"]) for r in found["rows"] if r["rank"] is not None}
+    assert ranked == {("faithfulness", "tonight"), ("hit_rate@5", "tonight"), ("hit_rate@5", "judged_by_another")}
+    notes = {(r["metric"], r["system"]): r["note"] for r in found["rows"]}
+    assert "judged by another judge" in notes["faithfulness", "judged_by_another"]
+    assert "answered for release 2026-11-09" in notes["hit_rate@5", "answered_for_another_release"]
+    kinds = {(c.kind, c.system) for c in guards(Night.open(made.ws, day)) if c.kind == "stale"}
+    assert kinds == {("stale", "answered_for_another_release"), ("stale", "judged_by_another")}
