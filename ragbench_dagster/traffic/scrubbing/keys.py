@@ -122,9 +122,10 @@ def _mixed(value: str) -> bool:
 
 def _random(value: str) -> bool:
     """Capitals, small letters and digits mixed as in a random token; hexadecimal and words in a row are not."""
-    kinds = (any(c.isupper() for c in value), any(c.islower() for c in value), sum(c.isdigit() for c in value) >= 2)
-    changes = sum(a.isdigit() != b.isdigit() or a.isupper() != b.isupper() for a, b in pairwise(value))
-    return all(kinds) and changes * 4 >= len(value) and value.count("/") <= 3
+    core = [c for c in value if c.isalnum()]
+    upper, lower, digits = (sum(test(c) for c in core) for test in (str.isupper, str.islower, str.isdigit))
+    changes = sum(a.isdigit() != b.isdigit() or a.isupper() != b.isupper() for a, b in pairwise(core))
+    return min(upper, lower, digits) >= 2 and upper + lower >= 8 and changes * 4 >= len(core) and value.count("/") <= 3
 
 
 def secrets(facts: Facts) -> Iterator[Span]:
@@ -145,10 +146,10 @@ def secrets(facts: Facts) -> Iterator[Span]:
                 if not match["quoted"].isspace():
                     yield Span(match.start("quoted"), match.end("quoted"), "SECRET")
             elif _looks_secret(match["v"], match["sep"]):
-                value = match["v"].rstrip(".,;:!?)]}")
+                value = match["v"].rstrip(".,;:?)]}")
                 yield Span(match.start("v"), match.start("v") + len(value), "SECRET")
         for match in _BESIDE.finditer(text):
-            value = match["v"].rstrip(".,;:!?)]}")
+            value = match["v"].rstrip(".,;:?)]}")
             if _mixed(value):
                 yield Span(match.start("v"), match.start("v") + len(value), "SECRET")
     if facts.digit:

@@ -102,16 +102,24 @@ def _context(recognizer: Any) -> re.Pattern[str] | None:
 def national_ids(facts: Facts, countries: tuple[str, ...], wanted: frozenset[str]) -> Iterator[Span]:
     """Numbers that Presidio's recognisers know, where the check digit or a word beside them speaks for it."""
     text = facts.text
-    for recognizer, context in recognizers(countries):
-        entities = [e for e in recognizer.supported_entities if e in wanted and e not in _OWN]
-        if not entities:
-            continue
-        for result in recognizer.analyze(text, entities) or ():
-            near = context is not None and context.search(text[max(0, result.start - _NEAR) : result.end + _NEAR])
-            if result.score >= 1.0 or near or result.score >= _SURE:
-                yield Span(result.start, result.end, result.entity_type, 0.8)
+    for offset, piece in _pieces(text):
+        for recognizer, context in recognizers(countries):
+            entities = [e for e in recognizer.supported_entities if e in wanted and e not in _OWN]
+            for result in recognizer.analyze(piece, entities) or () if entities else ():
+                start, end = offset + result.start, offset + result.end
+                near = context is not None and context.search(text[max(0, start - _NEAR) : end + _NEAR])
+                if result.score >= 1.0 or near or result.score >= _SURE:
+                    yield Span(start, end, result.entity_type, 0.8)
 
 
-def might_national(facts: Facts, countries: tuple[str, ...]) -> bool:
-    """Every pattern that is used needs a digit; those of the defaults also a word, or a long token."""
+def _pieces(text: str) -> Iterator[tuple[int, str]]:
+    """`text` in overlapping pieces with digits in them: Presidio's patterns were not made for long texts."""
+    for offset in range(0, max(1, len(text) - _OVERLAP), _PIECE - _OVERLAP):
+        piece = text[offset : offset + _PIECE]
+        if _DIGIT.search(piece):
+            yield offset, piece
+
+
+def might_national(facts: Facts) -> bool:
+    """Every pattern that is used needs a digit."""
     return facts.digit

@@ -26,6 +26,10 @@ _WORD = re.compile(
     r"|number is|num|numéro|número|numero|nummer|my number|his number|her number|their number|our number|callback|call back|helpline|pager|voicemail)\b",
     re.IGNORECASE,
 )
+_WORD_AFTER = re.compile(r"(?i)[\s,-]{0,3}(?:office|fax|mobile|cell|home|work)\b")
+_GLUED = re.compile(r"[\w]-?\Z|[-./_][\w]?\Z|[$€£]\s?\Z|\d[.,]\Z")
+_UNIT_AFTER = re.compile(r"[-_/]?[A-Za-z]*\d|-[0-9a-f]{4}|[%°$€£]|\s?(?:usd|eur|gbp|kg|km|mb|gb|ms|px)\b")
+_FEWEST, _MOST = 6, 18  # digits
 _BEFORE, _AFTER = 40, 14  # characters in which a phone word counts
 _NOT_BEFORE = re.compile(
     r"\b(?:order|invoice|ticket|case|ref|reference|serial|form|account|acct|id|job|cursor|offset|line|page|row|lat|lon|latitude"
@@ -54,7 +58,7 @@ def _regions() -> tuple[str, ...]:
 
 @lru_cache(maxsize=20_000)
 def valid(number: str, regions: int | None = None) -> bool:
-    """`number` (digits, perhaps a leading plus) is valid in some region's numbering plan."""
+    """`number` (digits, perhaps a leading plus) is valid in some region's plan; `regions`: only the first n."""
     import phonenumbers
 
     if number.startswith("+"):
@@ -73,6 +77,7 @@ def valid(number: str, regions: int | None = None) -> bool:
 
 
 def _bare(raw: str) -> str:
+    """The digits, with a leading plus; without an extension and a (0)."""
     body = re.split(r"(?i)\s?(?:x|ext\.?|extension|#)\s?(?=\d{1,6}\Z)", raw)[0]
     digits = re.sub(r"\(0\)|\D", "", body)
     return ("+" if raw.lstrip("(").startswith("+") else "") + digits
@@ -82,51 +87,51 @@ def phones(facts: Facts) -> Iterator[Span]:
     """Phone numbers. See the module's text for what counts as evidence."""
     text = facts.text
     for match in _CANDIDATE.finditer(text):
-        start, end = match.start(), match.end()
-        raw = match[0]
-        if raw.startswith("(") and ")" not in raw:
-            start, raw = start + 1, raw[1:]
-        raw = raw.rstrip("( .-")
-        end = start + len(raw)
-        while raw.count(")") > raw.count("(") and raw.endswith(")"):
-            raw = raw[:-1]
-            end -= 1
-        before, after = text[max(0, start - _BEFORE) : start], text[end : end + _AFTER]
+        start, end = _edges(match)
+        raw = text[start:end]
         number = _bare(raw)
-        n = len(number.lstrip("+"))
-        if not 6 <= n <= 18 or _DATE.fullmatch(raw):
+        if not _FEWEST <= len(number.lstrip("+")) <= _MOST or _DATE.fullmatch(raw):
             continue
-        plus = number.startswith("+")
-        if not plus and (
-            re.search(r"[\w]-?\Z|[-./_][\w]?\Z|[$€£]\s?\Z|\d[.,]\Z", before)
-            and not re.search(r"\b[A-Za-z]{2,}:?\Z", before)
-        ):
-            continue
-        if (
-            re.match(r"[-_/]?[A-Za-z]*\d|-[0-9a-f]{4}|[%°$€£]|\s?(?:usd|eur|gbp|kg|km|mb|gb|ms|px)\b", after)
-            and not plus
-        ):
-            continue
-        word = _WORD.search(before) is not None
-        if plus:
-            if valid(number) or (n >= 8 and (word or re.search(r"[ ()-]", raw))):
+        before, after = text[max(0, start - _BEFORE) : start], text[end : end + _AFTER]
+        if number.startswith("+"):
+            named = _WORD.search(before) or re.search(r"[ ()-]", raw)
+            if valid(number) or (len(number) >= 9 and named):
                 yield Span(start, end, "PHONE_NUMBER")
-            continue
-        if _NOT_BEFORE.search(before) and not re.search(r"(?i)\b(?:phone|mobile|tel|fax)\b", before):
-            continue
-        if word or re.match(r"(?i)[\s,-]{0,3}(?:office|fax|mobile|cell|home|work)\b", after):
+        elif not _part_of_something(before, after) and (_said(before, after) or _looks_dialled(raw, number)):
             yield Span(start, end, "PHONE_NUMBER")
-            continue
-        groups = re.findall(r"\d+", raw)
-        separated = len(groups) >= 2 and all(len(g) >= 2 for g in groups) and not re.search(r"\d/\d", raw)
-        if (
-            separated
-            and n >= 9
-            and valid(number, 36)
-            and not re.search(r"\d\.\d", raw.replace(".", "-", 2) if len(groups) == 3 else raw)
-        ):
-            yield Span(start, end, "PHONE_NUMBER")
+
+
+def _edges(match: re.Match[str]) -> tuple[int, int]:
+    """The candidate without a bracket that has no partner, and without separators at its end."""
+    start, raw = match.start(), match[0]
+    if raw.startswith("(") and ")" not in raw:
+        start, raw = start + 1, raw[1:]
+    raw = raw.rstrip("( .-")
+    while raw.endswith(")") and raw.count(")") > raw.count("("):
+        raw = raw[:-1]
+    return start, start + len(raw)
+
+
+def _part_of_something(before: str, after: str) -> bool:
+    """Glued to a word, a path, a currency or a unit, or named as another kind of number."""
+    glued = _GLUED.search(before) and not re.search(r"\b[A-Za-z]{2,}:?\Z", before)
+    other = _NOT_BEFORE.search(before) and not re.search(r"(?i)\b(?:phone|mobile|tel|fax)\b", before)
+    return bool(glued or other or _UNIT_AFTER.match(after))
+
+
+def _said(before: str, after: str) -> bool:
+    return bool(_WORD.search(before) or _WORD_AFTER.match(after))
+
+
+def _looks_dialled(raw: str, number: str) -> bool:
+    """Without a word: written in groups as people write numbers, and valid in one of the commonest plans."""
+    groups = re.findall(r"\d+", raw)
+    lengths = [len(group) for group in groups]
+    if len(groups) < 2 or min(lengths) < 2 or lengths == [3, 2, 4] or len(number) < 9:
+        return False
+    dotted = re.search(r"\d\.\d", raw) and len(groups) != 3
+    return not dotted and not re.search(r"\d/\d", raw) and valid(number, len(_COMMON))
 
 
 def might_phone(facts: Facts) -> bool:
-    return facts.digits >= 6
+    return facts.digits >= _FEWEST
