@@ -261,4 +261,6 @@ def _sqlite_pragmas(connection: Any, _record: Any) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=NORMAL")
+    # A checkpoint waits for the disk, and every call in flight with it: every 64 MB instead of every 4.
+    cursor.execute("PRAGMA wal_autocheckpoint=16000")
     cursor.close()

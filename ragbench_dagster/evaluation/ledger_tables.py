@@ -11,7 +11,7 @@ VERDICTS = sa.Table(
     "verdicts",
     SCHEMA,
     sa.Column("key", sa.String(64), primary_key=True),
-    sa.Column("example_id", sa.Text, nullable=False, index=True),
+    sa.Column("example_id", sa.Text, nullable=False),
     sa.Column("day", sa.Text, nullable=False),  # the night that paid for it
     sa.Column("system", sa.Text, nullable=False),
     sa.Column("system_version", sa.Text, nullable=False),
@@ -36,6 +36,7 @@ VERDICTS = sa.Table(
     sa.Column("wait_ms", sa.Float, nullable=False),  # queueing and back-off
     sa.Column("details", sa.Text, nullable=False),  # JSON
     sa.Column("at", sa.Float, nullable=False),  # seconds since 1970, UTC
+    sqlite_with_rowid=False,  # one tree to write to instead of two
 )
 FAILURES = sa.Table(
     "failures",

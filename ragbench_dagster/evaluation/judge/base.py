@@ -201,7 +201,8 @@ class LLMEvaluator(BaseEvaluator):
 
     async def _ask(self, messages: Sequence[ChatMessage], log: CallLog) -> Reply:
         before = log.calls
-        reply = reply_of(await self._llm.achat(messages))
+        ask = getattr(self._llm, "ask", None) or self._llm.achat
+        reply = reply_of(await ask(messages))
         if log.calls == before:  # an LLM of somebody else's, which accounts for nothing
             log.calls += 1
             log.attempts += 1

@@ -20,7 +20,7 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, Completi
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.llms.openai_like import OpenAILike
-from openai import APIStatusError, AsyncOpenAI, DefaultAioHttpClient
+from openai import DefaultAioHttpClient
 
 from ragbench_dagster.evaluation.judge.breaker import Breaker
 from ragbench_dagster.evaluation.judge.budget import Budget, price_of, run_budget
@@ -36,15 +36,14 @@ from ragbench_dagster.settings import Judge
 _TOP_LOGPROBS = 20  # the most that providers give
 _CONNECT_S = 10.0  # a host that does not even take the connection
 _COMPLETION_GUESS = 128.0  # tokens, until the provider has reported
-_dispatcher = get_dispatcher("ragbench_dagster.evaluation.judge")
 
 
 @dataclass
 class _InLoop:
     """What belongs to one event loop."""
 
-    client: AsyncOpenAI
     http: httpx.AsyncClient
+    url: str
     governor: Governor
     stop: Stop = field(default_factory=Stop)
 
@@ -119,18 +118,18 @@ class GovernedLLM(OpenAILike):
         if here is not None:
             await here.http.aclose()
 
-    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        # LlamaIndex's tracing costs a third of a millisecond a call: only where somebody listens.
+    async def ask(self, messages: Sequence[ChatMessage]) -> ChatResponse:
+        """`achat` without LlamaIndex's tracing, which costs a millisecond a call, where nobody listens to it."""
         if _is_traced() or self.callback_manager.handlers:
-            return await super().achat(messages, **kwargs)
-        return await self._achat(messages, **kwargs)
+            return await self.achat(messages)
+        return await self._achat(messages)
 
     async def _achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
         here = self._here()
         sent = [{"role": m.role.value, "content": m.content or ""} for m in messages]
         body = {**self._request(), **kwargs, "messages": sent}
         prompt = "\n".join(m["content"] for m in sent)
-        answer = await here.governor.call(lambda: _send(here.client, body, prompt), len(prompt), current(), here.stop)
+        answer = await here.governor.call(lambda: _send(here, body, prompt), len(prompt), current(), here.stop)
         message = answer["choices"][0]["message"]
         return ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=text_of(message)), raw=answer)
 
@@ -170,10 +169,10 @@ class GovernedLLM(OpenAILike):
             limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
             timeout=httpx.Timeout(judge.timeout_s, connect=min(_CONNECT_S, judge.timeout_s)),
             follow_redirects=False,
+            headers={"Authorization": f"Bearer {_key(judge)}", "Content-Type": "application/json"},
         )
-        client = AsyncOpenAI(api_key=_key(judge), base_url=self.api_base, http_client=http, max_retries=0)
         governor = Governor(judge, price_of(judge), self._limiter, Breaker(judge), self._budget, self._meter)
-        return _InLoop(client, http, governor)
+        return _InLoop(http, _chat_url(self.api_base or ""), governor)
 
 
 def _key(judge: Judge) -> str:
@@ -186,34 +185,34 @@ def _key(judge: Judge) -> str:
     return key
 
 
+def _chat_url(base: str) -> str:
+    """The address of the chat API; a query (`?api-version=...`) stays at its end."""
+    path, mark, query = base.partition("?")
+    return f"{path.rstrip('/')}/chat/completions{mark}{query}"
+
+
 def _is_traced() -> bool:
     """True where a LlamaIndex event or span handler is registered."""
-    link: Any = _dispatcher
-    while link is not None:
-        if link.event_handlers or any(type(h).__name__ != "NullSpanHandler" for h in link.span_handlers):
-            return True
-        link = link.parent if link.propagate else None
-    return False
+    root = get_dispatcher()
+    handlers = [*root.event_handlers, *root.span_handlers]
+    return any(type(handler).__name__ not in ("NullEventHandler", "NullSpanHandler") for handler in handlers)
 
 
-async def _send(client: AsyncOpenAI, body: dict[str, Any], prompt: str) -> dict[str, Any]:
+async def _send(here: _InLoop, body: dict[str, Any], prompt: str) -> dict[str, Any]:
     """One attempt: the decoded answer, or `Trouble`."""
+    data = json.dumps(body, ensure_ascii=True).encode("ascii")  # a lone surrogate survives as its escape
     try:
-        answer = await client.post("/chat/completions", cast_to=httpx.Response, body=body)
-        status, headers, content = answer.status_code, answer.headers, answer.content
-    except APIStatusError as fault:
-        status, headers, content = fault.response.status_code, fault.response.headers, fault.response.content
-    except asyncio.CancelledError:
-        raise
+        answer = await here.http.post(here.url, content=data)
     except Exception as fault:
         raise of_exception(fault) from None
+    content = answer.content
     try:
         decoded = json.loads(content)
     except ValueError:
         decoded = content[:2000].decode("utf-8", "replace")
-    if not 200 <= status < 300:
-        raise of_answer(status, headers, decoded, time.time(), prompt)
-    trouble = of_success(decoded, headers, time.time(), prompt)
+    if not answer.is_success:
+        raise of_answer(answer.status_code, answer.headers, decoded, time.time(), prompt)
+    trouble = of_success(decoded, answer.headers, time.time(), prompt)
     if trouble is not None:
         raise trouble
     assert isinstance(decoded, dict)
