@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
+from sys import intern
 
 from ragbench_dagster.evaluation.words import STOPWORDS, WORD, plain_unicode, sentences, stem
 
@@ -216,8 +217,9 @@ class Text:
 
 def parse(text: str) -> Sentence:
     """`text` as one sentence."""
-    raw = tuple(WORD.findall(_TENS.sub(_in_digits, plain_unicode(text))))
-    low = tuple(word.lower() for word in raw)
+    # Interned: a passage is a handful of numbers of the words it shares with all others.
+    raw = tuple(map(intern, WORD.findall(_TENS.sub(_in_digits, plain_unicode(text)))))
+    low = tuple(intern(word.lower()) for word in raw)
     return Sentence(text, raw, low, tuple(number(word) or stem(word) for word in low))
 
 
@@ -225,7 +227,7 @@ def _in_digits(match: re.Match[str]) -> str:
     return str(int(_NUMBER_WORDS[match[1].lower()]) + int(_NUMBER_WORDS.get(match[2].lower(), "1")))
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)  # 60 kB each
 def analyse(text: str) -> Text:
     """The analysis of a text, remembered."""
     return Text(text)
