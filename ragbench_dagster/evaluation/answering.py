@@ -80,7 +80,7 @@ def answer_release(
     inputs = _inputs(ws, day, system, release)
     folder = ws.night(day, name)
     paths = folder / "responses.parquet", folder / "timings.parquet"
-    if all(path.exists() for path in paths) and _written_for(paths[0]) == inputs:
+    if all(path.exists() for path in paths) and _noted(paths[0], b"inputs") == inputs:
         responses, timings = read_table(paths[0]), read_table(paths[1])
         if "error" not in responses["status"].to_pylist():
             return AnswerRun(responses, timings, 0, system.version)
@@ -109,13 +109,17 @@ def _inputs(ws: Workspace, day: str, system: System, release: ReleaseLike) -> st
     return digest(*parts)
 
 
-def _written_for(path: Path) -> str | None:
-    """The inputs that a responses file was written for; None where it cannot be read."""
+def stored_version(ws: Workspace, day: str, name: str) -> str:
+    """The version of the system that gave the answers of the night; empty where there are none."""
+    return _noted(ws.night(day, name) / "responses.parquet", b"version")
+
+
+def _noted(path: Path, key: bytes) -> str:
+    """What the metadata of a responses file say; empty where it cannot be read."""
     try:
-        found = (pq.read_schema(path).metadata or {}).get(b"inputs")
+        return (pq.read_schema(path).metadata or {}).get(key, b"").decode()
     except (OSError, pa.ArrowInvalid):
-        return None
-    return found.decode() if found else None
+        return ""
 
 
 class _Run:

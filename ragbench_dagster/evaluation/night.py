@@ -134,16 +134,17 @@ def compare_ids(expected: Sequence[list[str] | None], corpus: set[str], returned
 
 def write_manifest(ws: Workspace, day: str) -> dict[str, Any]:
     """The conditions of the night: release, system versions, judge, templates, settings. Writes manifest.json."""
+    from ragbench_dagster.evaluation.answering import stored_version
     from ragbench_dagster.evaluation.retrieval import k_warnings
-    from ragbench_dagster.evaluation.systems import build_system, configured_systems
+    from ragbench_dagster.evaluation.systems import configured_systems
 
     release = night_release(ws, day)
     systems: dict[str, str] = {}
     warnings: list[str] = []
-    for name, settings in configured_systems(ws).items():
+    for name in configured_systems(ws):
         path = ws.night(day, name) / "responses.parquet"
         if path.exists():
-            systems[name] = build_system(name, settings, ws).version
+            systems[name] = stored_version(ws, day, name)
             warnings += [f"{name}: {w}" for w in k_warnings(read_table(path), ws.settings.retrieval_metrics)]
     fit = unknown_labels(ws, day)
     if fit["unknown"]:
