@@ -45,8 +45,9 @@ class Identity:
     version: str
     template_hash: str
     hash: str  # of all of these and of the settings that can change an answer: the ledger's own
+    local: bool = False  # no provider is asked: it cannot float and needs no key
 
-    def as_dict(self) -> dict[str, str]:
+    def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
@@ -63,6 +64,7 @@ def identify(ws: Workspace, metric: str) -> Identity:
         str(evaluator.version),
         str(evaluator.template_hash or ""),
         prefix(evaluator, judge),
+        bool(getattr(evaluator, "local", judge.provider == "embedded")),
     )
 
 

@@ -74,7 +74,7 @@ def _metric(
     judge = ws.settings.judge.for_metric(metric)
     own = sentinel.labelled(rows, metric)
     identity = judged.identify(ws, metric)
-    result: dict[str, Any] = {"pinned": judge.pinned, "identity": identity.as_dict()}
+    result: dict[str, Any] = {"pinned": judge.pinned or identity.local, "identity": identity.as_dict()}
     fresh_rows = sentinel.sentinel_rows(rows, metric, ws.settings.calibration.sentinel)
     fresh_keys = {row.key for row in fresh_rows}
     other_rows = [row for row in own if row.key not in fresh_keys]
@@ -103,7 +103,7 @@ def _metric(
     everything = [*verdicts, *tried]
     # what the ledger holds needs no key: a night can be made again without one
     unanswered = not own or any(v.status == "error" for v in fresh)
-    result["key_missing"] = judged.key_missing(judge) and unanswered
+    result["key_missing"] = judged.key_missing(judge) and not identity.local and unanswered
     result["closed"] = closed_by(ws, result)
     result["usable"] = not result["closed"]
     result["calls"] = sum(v.attempts or int(v.status == "scored") for v in everything if _new(v))
@@ -234,14 +234,17 @@ def calibrate_now(ws: Workspace, day: str | None, progress: Progress = None) -> 
 
 
 def agreement_rows(found: dict[str, Any]) -> list[list[Any]]:
-    """`[metric, n, kappa, balanced accuracy, drift, probes that fooled it, usable]` of each evaluator."""
-    return [
-        [
-            metric, m.get("n"), m.get("kappa"), m.get("balanced_accuracy"), (m.get("drift") or {}).get("state"),
-            (m.get("probes") or {}).get("share"), m.get("usable"),
-        ]
-        for metric, m in sorted(found.get("metrics", {}).items())
-    ]  # fmt: skip
+    """One row an evaluator: metric, n, kappa, balanced accuracy, drift, share of probes that fooled it, usable,
+    kappa of people among themselves, and the ends of kappa's interval.
+    """
+    rows = []
+    for metric, m in sorted(found.get("metrics", {}).items()):
+        low, high = (m.get("ci") or {}).get("kappa") or (None, None)
+        drift, fooled = (m.get("drift") or {}).get("state"), (m.get("probes") or {}).get("share")
+        people = (m.get("human") or {}).get("kappa")
+        known = [m.get(name) for name in ("n", "kappa", "balanced_accuracy")]
+        rows.append([metric, *known, drift, fooled, m.get("usable"), people, low, high])
+    return rows
 
 
 def drift_line(found: dict[str, Any]) -> tuple[bool, str]:

@@ -9,7 +9,6 @@ import numpy as np
 from ragbench_dagster.calibration.stats.change import Sentinel, split_change
 from ragbench_dagster.calibration.stats.paired import Change, compare
 from ragbench_dagster.reporting.baseline import Baseline, Baselines, Pairs
-from ragbench_dagster.reporting.figures import is_share
 from ragbench_dagster.reporting.night import Mask, Night
 
 
@@ -17,7 +16,7 @@ def change_in(pairs: Pairs, where: Mask | None = None) -> Change | None:
     """The paired change over the shared examples in `where` (a mask over tonight's rows)."""
     at = np.arange(pairs.n) if where is None else np.flatnonzero(where[pairs.new])
     old, new = pairs.before.value[pairs.old[at]], pairs.after.value[pairs.new[at]]
-    return compare(old, new, is_share(pairs.after.metric))
+    return compare(old, new, pairs.after.share and pairs.before.share)
 
 
 def change_dict(change: Change | None, baseline: Baseline, differs: str | None) -> dict[str, Any] | None:

@@ -13,14 +13,6 @@ from ragbench_dagster.calibration.stats.weighted import estimate
 from ragbench_dagster.reporting.correct import Corrector
 from ragbench_dagster.reporting.night import Mask, Scores
 
-BINARY = ("hit_rate",)
-
-
-def is_share(metric: str) -> bool:
-    """True where a row's value is 0 or 1: judge metrics (passing) and the hit rate."""
-    base, at, _ = metric.partition("@")
-    return not at or base in BINARY
-
 
 @dataclass(frozen=True)
 class Row:
@@ -57,7 +49,7 @@ def make_row(
     statuses = dict(sorted(Counter(scores.status[own].tolist()).items()))
     at = own & scores.scored
     values, weights = scores.value[at], scores.weight[at]
-    share = is_share(scores.metric)
+    share = scores.share
     each = estimate(values, None, share)
     traffic = estimate(values, weights, share)
     facts: dict[str, Any] = {

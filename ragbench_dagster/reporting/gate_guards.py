@@ -85,8 +85,7 @@ def _judges(night: Night) -> list[Closed]:
 
 def _conditions(night: Night) -> list[Closed]:
     """Scores that an earlier run left, made under another release, judge or template."""
-    found = [(scores, other_conditions(night, scores)) for scores in night.scores.values()]
-    return [Closed(why, "stale", s.system, s.metric) for s, why in found if why]
+    return [Closed(why, "stale", system, metric) for (system, metric), why in other_conditions(night).items()]
 
 
 def _coverage(night: Night) -> list[Closed]:

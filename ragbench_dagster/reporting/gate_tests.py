@@ -15,7 +15,6 @@ from ragbench_dagster.reporting.baseline import Baseline, Baselines, Pairs
 from ragbench_dagster.reporting.compare import change_in
 from ragbench_dagster.reporting.correct import Corrector
 from ragbench_dagster.reporting.cost import judge_cost
-from ragbench_dagster.reporting.figures import is_share
 from ragbench_dagster.reporting.gate_rows import Test
 from ragbench_dagster.reporting.night import Mask, Night, Scores
 from ragbench_dagster.settings import COST, Threshold
@@ -86,7 +85,7 @@ class Builder:
         if fix is not None:
             _corrected_floor(test, fix, scores, at, sign)
         else:
-            _plain_floor(test, values, is_share(scores.metric), sign)
+            _plain_floor(test, values, scores.share, sign)
         if test.reason is not None:
             test.p = test.clears = None
         return test

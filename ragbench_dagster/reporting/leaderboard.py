@@ -15,7 +15,6 @@ from ragbench_dagster.calibration.stats.paired import compare
 from ragbench_dagster.reporting.baseline import Baseline, Baselines
 from ragbench_dagster.reporting.compare import change_in
 from ragbench_dagster.reporting.conditions import other_conditions
-from ragbench_dagster.reporting.figures import is_share
 from ragbench_dagster.reporting.night import Night, Scores
 from ragbench_dagster.reporting.summary import read_summary
 from ragbench_dagster.store import Workspace, finite, write_json
@@ -31,12 +30,12 @@ def rank(ws: Workspace, day: str) -> dict[str, Any]:
     """
     night = Night.open(ws, day)
     summary = read_summary(ws, day)
-    baselines = Baselines(night)
+    baselines, unlike = Baselines(night), other_conditions(night)
     rows: list[dict[str, Any]] = []
     pairs: list[dict[str, Any]] = []
     for metric in sorted({metric for _, metric in night.scores}):
         every = [scores for (_, m), scores in night.scores.items() if m == metric]
-        stale = {scores.system: why for scores in every if (why := other_conditions(night, scores))}
+        stale = {system: why for (system, m), why in unlike.items() if m == metric}
         own = [scores for scores in every if scores.system not in stale]
         better, found = _pairs(night, baselines, metric, own)
         pairs += found
@@ -57,7 +56,7 @@ def _pairs(
         if shared is None or shared.n == 0:
             continue
         gain = change_in(shared)
-        loss = compare(shared.after.value[shared.new], shared.before.value[shared.old], is_share(metric))
+        loss = compare(shared.after.value[shared.new], shared.before.value[shared.old], one.share and other.share)
         if gain and loss:
             better, worse, change = (one, other, gain) if gain.value > 0 else (other, one, loss)
             p = min(1.0, 2 * min(gain.p_loss, loss.p_loss))

@@ -44,6 +44,13 @@ class Scores:
         return self.scored & self.in_gate
 
     @cached_property
+    def share(self) -> bool:
+        """True where every value is 0 or 1 by its meaning: passing, or a hit. A mean of graded scores is no share."""
+        base, at, _ = self.metric.partition("@")
+        values = self.value[self.scored]
+        return (not at or base == "hit_rate") and bool(((values == 0) | (values == 1)).all())
+
+    @cached_property
     def place(self) -> dict[str, int]:
         """example_id -> row."""
         return {name: i for i, name in enumerate(self.ids.tolist())}

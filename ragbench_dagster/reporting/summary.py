@@ -15,7 +15,7 @@ summary.json:
         worst: [{example_id, metric, category, score, value, weight, status, feedback}, ...]   # at most 20
      }},
      trend: {NAME: {METRIC: [{day, value, low, high, n, coverage, conditions, marks}, ...]}},
-     pairwise: [...], judges: [[metric, n, kappa, balanced accuracy, drift, fooled, usable], ...],
+     pairwise: [...], judges: [calibration.night.agreement_rows, ...],
      drift: {drifted, line}}
 
 ROW: {system, metric, dimension, part, n, value, low, high, note, coverage, statuses: {STATUS: n}, left_out,

@@ -101,8 +101,13 @@ def _latency(systems: dict[str, Any]) -> dict[str, Any]:
 
 
 def _judges(summary: dict[str, Any]) -> dict[str, Any]:
-    columns = ["metric", "labelled", "kappa", "balanced accuracy", "drift", "probes that fooled it", "usable"]
-    return _table("The judge against people", columns, summary.get("judges", []))
+    columns = ["metric", "labelled", "kappa, 95 %", "people's own kappa", "balanced accuracy", "drift",
+               "probes that fooled it", "usable"]  # fmt: skip
+    rows = [
+        [metric, n, _band({"value": kappa, "low": low, "high": high}), people, balanced, drift, fooled, usable]
+        for metric, n, kappa, balanced, drift, fooled, usable, people, low, high in summary.get("judges", [])
+    ]
+    return _table("The judge against people", columns, rows)
 
 
 def _changes(systems: dict[str, Any]) -> dict[str, Any]:

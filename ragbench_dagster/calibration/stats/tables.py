@@ -104,7 +104,7 @@ def kappa_interval(counts: tuple[float, float, float, float], draws: int = DRAWS
 def kappa_reason(t: Table) -> str | None:
     """Why kappa cannot be relied on, with the remedy; None where it can."""
     if t.n == 0:
-        return "no row has both a human label and a scored verdict"
+        return "no row has both a human label and a verdict; label some answers"
     if t.positives == 0 or t.negatives == 0:
         which = "bad" if t.negatives == 0 else "good"
         return f"people labelled no {which} answer, so nothing shows whether the judge can tell; label some"
