@@ -43,6 +43,8 @@ def cards(
             for name, system in systems.items()
             if metric in system["metrics"]
         ]
+        # What the gate decides on comes first.
+        standings.sort(key=lambda s: (s.verdict == "", s.system))
         verdict = min((s.verdict for s in standings), key=ORDER.__getitem__, default="")
         found.append(Card(metric, flat(metric), embedded.get(metric, False), standings, verdict))
     return found

@@ -53,7 +53,7 @@ def night_record(ws: Workspace, day: str) -> Record:
     if manifest is None or summary is None:
         raise UserError(f"{ws.night(day)}: no finished night; run: ragbench run --date {day}")
     gate = read_json(ws.night(day) / "gate.json") or {}
-    identity = {"night": day, "workspace": ws.root.name, "sample": str(ws.sample)}
+    identity = {"night": day, "workspace": part(ws.root.name), "sample": str(ws.sample)}
     texts = {"conditions.json": dumps(manifest) + "\n", **_templates(ws)}
     return Record(
         name=day + (f" sample {ws.sample}" if ws.sample else ""),
