@@ -124,7 +124,9 @@ def read_window(ws: Workspace, last: str, progress: Progress | None = None) -> W
         _add_day(forms, table, date.fromisoformat(day))
         if progress:
             progress("reading the window", done, len(present))
-    missing = [day for day in days if day not in set(present)]
+    have = set(present)
+    first = min(scrubbed_days(ws), default=last)
+    missing = [day for day in days if day not in have and day > first]  # before the first day nothing is missing
     return Window(forms, facts, present, missing)
 
 
