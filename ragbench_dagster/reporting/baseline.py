@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.reporting.night import Mask, Night, Scores, nights_before
+from ragbench_dagster.reporting.night import Night, Scores, nights_before
 from ragbench_dagster.store import read_json
 
 LABELS = ("expected_doc_ids", "expected_grades", "expected_answer")
@@ -128,11 +128,6 @@ def _labels(night: Night) -> dict[str, tuple[Any, ...]]:
     columns = [night.examples[name].to_pylist() for name in LABELS]
     ids = night.examples["example_id"].to_pylist()
     return {name: tuple(map(repr, values)) for name, *values in zip(ids, *columns, strict=True)}
-
-
-def in_part(scores: Scores, rows: Any, where: Mask) -> Any:
-    """The positions in `rows` (row numbers of `scores`) that lie in `where`."""
-    return np.flatnonzero(where[rows])
 
 
 BUILT_IN = "ragbench_dagster.evaluation.bm25:build"

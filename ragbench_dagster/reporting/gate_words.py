@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ragbench_dagster.calibration.stats.power import promised_power
 from ragbench_dagster.reporting.gate_rows import Test
 from ragbench_dagster.text import safe_terminal
 
@@ -63,7 +64,10 @@ def not_clear(test: Test) -> str:
         line += f"; about {test.needed:,} examples would show it"
     elif test.needed is None and test.basis in ("calibration", "labels"):
         line += "; more human labels would narrow it"
-    if test.detectable is not None:
+    if test.detectable is not None and test.kind == "latency":
+        line += f"; an excess of {number(test.detectable, test.kind)} would have been proven"
+    elif test.detectable is not None:
         what = {"margin": "loss", "floor": "shortfall"}.get(test.kind, "excess")
-        line += f"; the smallest {what} this many could have shown is {number(test.detectable, test.kind)}"
+        often = "3 of 4 nights" if promised_power(test.n) >= 0.75 else "7 of 10 nights"
+        line += f"; the smallest {what} this many would have shown in {often} is {number(test.detectable, test.kind)}"
     return line

@@ -7,6 +7,7 @@ from ragbench_dagster.calibration.stats import correction, drift, graded
 from ragbench_dagster.calibration.stats.intervals import wilson
 from ragbench_dagster.calibration.stats.multiple import holm
 from ragbench_dagster.calibration.stats.paired import compare, mcnemar, mcnemar_loss, mean_below
+from ragbench_dagster.calibration.stats.power import detectable_below
 from ragbench_dagster.calibration.stats.preference import davidson
 from ragbench_dagster.calibration.stats.tables import Table, balanced_accuracy, kappa
 
@@ -118,3 +119,16 @@ def test_bradley_terry_without_ties_equals_choix(seed):
     expected = choix.opt_pairwise(5, data, alpha=0.0, tol=1e-12)
     found = davidson(list("abcde"), wins, np.zeros((5, 5)))
     assert found.log_worth == pytest.approx(expected - expected.mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize(("n", "floor", "tests"), [(50, 0.8, 1), (200, 0.95, 200), (1000, 0.5, 10), (100, 0.97, 10)])
+def test_the_smallest_shortfall_below_a_floor_is_found_in_three_of_four_nights(n, floor, tests):
+    stats = pytest.importorskip("scipy.stats")
+    rate = floor - detectable_below(n, tests, floor)
+    passing = np.arange(n + 1)
+    failing = stats.binom.cdf(passing, n, floor) <= 0.05 / tests
+    assert stats.binom.pmf(passing, n, rate)[failing].sum() == pytest.approx(0.75, abs=1e-9)
+
+
+def test_a_floor_that_no_result_could_miss_has_no_smallest_shortfall():
+    assert detectable_below(5, 200, 0.5) is None

@@ -67,13 +67,6 @@ def test_no_answer_gives_no_figure():
     assert rogan_gladen(0, 0, JudgeDraws.of(GOOD)).value is None
 
 
-def test_p_value_against_a_floor_is_the_share_of_draws_at_or_above_it():
-    found = rogan_gladen(700, 1000, JudgeDraws.of(GOOD))
-    assert found.p_at_least(0.0) == 1.0
-    assert found.p_at_least(1.0) < 1e-3
-    assert found.p_at_least(found.value) == pytest.approx(0.5, abs=0.06)
-
-
 def test_people_alone_where_the_judge_adds_nothing():
     sample = LabelledSample(np.ones(100), np.array([1.0] * 80 + [0.0] * 20), np.ones(100))
     found = humans_only(sample, "too weak")

@@ -58,7 +58,7 @@ def test_a_proven_but_harmless_loss_does_not_fail(against_system):
 def test_an_unclear_loss_is_inconclusive_with_the_smallest_effect(against_system):
     found = against_system(lambda old: worse(old, 60, 40))
     assert found.verdict == "inconclusive"
-    assert "the smallest loss this many could have shown" in found.reasons[0]
+    assert "the smallest loss this many would have shown in 3 of 4 nights" in found.reasons[0]
 
 
 def test_the_baseline_system_is_not_compared_with_itself(maker):

@@ -41,12 +41,6 @@ class Corrected:
     def usable(self) -> bool:
         return self.interval is not None
 
-    def p_at_least(self, floor: float) -> float | None:
-        """Posterior share at or above `floor`: the one-sided p of H0 "the rate is at least the floor"."""
-        if self.draws is None:
-            return None
-        return float((1 + (self.draws >= floor).sum()) / (1 + len(self.draws)))
-
 
 @dataclass(frozen=True)
 class JudgeDraws:
@@ -161,20 +155,6 @@ def humans_only(sample: LabelledSample, reason: str) -> Corrected:
     rng = np.random.default_rng(SEED + 3)
     draws = rng.beta(share * n + 0.5, (1 - share) * n + 0.5, DRAWS)
     return Corrected("humans_only", share, wilson(share * n, n), f"people's labels alone: {reason}", draws)
-
-
-def lang_reiczigel(passing: float, n: float, t: Table, z: float = Z95) -> Interval:
-    """Closed-form check of method (b): Lang and Reiczigel (2014, Prev. Vet. Med. 113:13)."""
-    m1, m0 = t.positives, t.negatives
-    size = n + z * z
-    q = (passing + z * z / 2) / size
-    se, sp = (t.tp + 1) / (m1 + 2), (t.tn + 1) / (m0 + 2)
-    youden = se + sp - 1
-    p = (q + sp - 1) / youden
-    part1, part0 = se * (1 - se) / (m1 + 2), sp * (1 - sp) / (m0 + 2)
-    error = np.sqrt(q * (1 - q) / size + p * p * part1 + (1 - p) ** 2 * part0) / youden
-    shift = 2 * z * z * (p * part1 - (1 - p) * part0)
-    return float(np.clip(p + shift - z * error, 0, 1)), float(np.clip(p + shift + z * error, 0, 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,21 +60,43 @@ def detectable_loss(
     return effect if effect <= 1 else None
 
 
-def detectable_below(n: float, tests: int, floor: float, spread: float | None = None) -> float | None:
-    """Smallest shortfall below `floor` that is found with 80 % power, as a positive number."""
+def detectable_below(n: int, tests: int, floor: float, spread: float | None = None) -> float | None:
+    """Smallest true shortfall below `floor` that the fail rule finds in 3 of 4 nights, as a positive number.
+
+    Args:
+        n: rows.
+        tests: tests of the night (Holm's K).
+        floor: 0 to 1.
+        spread: standard deviation of a graded or corrected row; None for 0/1 rows, which is exact.
+
+    Returns:
+        None where no result of `n` rows could show one.
+    """
     if n < 2:
         return None
-    z = float(special.ndtri(1 - 0.05 / max(tests, 1)))
-    effect = 0.0
-    for _ in range(200):
-        rate = min(1.0, max(0.0, floor - effect))
-        null = spread if spread is not None else math.sqrt(floor * (1 - floor))
-        alternative = spread if spread is not None else math.sqrt(rate * (1 - rate))
-        fresh = (z * null + Z80 * alternative) / math.sqrt(n)
-        if abs(fresh - effect) < 1e-9:
-            break
-        effect = (effect + fresh) / 2
-    return effect if effect <= max(floor, 1e-9) or spread is not None else None
+    level = 0.05 / max(tests, 1)
+    if spread is not None:
+        return (float(special.ndtri(1 - level)) + Z80) * spread / math.sqrt(n)
+    passing = _most_that_fail(n, floor, level)
+    if passing is None:
+        return None
+    # P(X <= passing) >= .75 holds up to this rate
+    rate = float(special.betaincinv(passing + 1, n - passing, 0.25))
+    return max(0.0, floor - rate)
+
+
+def _most_that_fail(n: int, floor: float, level: float) -> int | None:
+    """Largest number of passing rows whose exact binomial p against `floor` is at most `level`."""
+    if special.bdtr(0, n, floor) > level:
+        return None
+    low, high = 0, n
+    while low < high:
+        middle = (low + high + 1) // 2
+        if special.bdtr(middle, n, floor) <= level:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def pairs_to_pass(margin: float, discordance: float, confidence: float = 0.975) -> int | None:
