@@ -6,16 +6,10 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "reporting"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from hostile import hostile_nights
-from night_maker import NightMaker
-
-from ragbench_dagster.reporting.gate import decide
-from ragbench_dagster.reporting.leaderboard import rank
-from ragbench_dagster.reporting.report import write_report
-from ragbench_dagster.reporting.summary import summarise
+from pages import NightMaker, finish
 
 CHROMIUM = shutil.which("chromium")
 # No network for the browser itself: on a closed network it would try for ever.
@@ -23,14 +17,6 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
-
-
-def finish(ws, day):
-    """Summary, leaderboard, gate and page of a night that has its scores."""
-    summarise(ws, day)
-    rank(ws, day)
-    decide(ws, day)
-    return write_report(ws, day)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from night_maker import NightMaker
+from pages import NightMaker
 
 from ragbench_dagster.records import RESPONSES
 from ragbench_dagster.store import Workspace, read_table, rows_table, write_table

@@ -5,8 +5,8 @@ import json
 import threading
 
 import pytest
-from conftest import finish
 from hostile import TEXTS
+from pages import finish
 
 from ragbench_dagster.reporting.alerts import alert_night, alerts, failed_run, missed_nights
 

@@ -5,7 +5,7 @@ import sys
 from datetime import date
 
 import pytest
-from conftest import finish
+from pages import finish
 
 import ragbench_dagster
 from ragbench_dagster.errors import UserError

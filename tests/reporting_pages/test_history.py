@@ -1,6 +1,6 @@
 """`ragbench history`: every night, and the best value a metric ever had with its conditions."""
 
-from conftest import finish
+from pages import finish
 
 from ragbench_dagster.reporting.history import history_rows
 

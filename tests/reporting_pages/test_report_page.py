@@ -7,8 +7,8 @@ import time
 from html.parser import HTMLParser
 
 import pytest
-from conftest import finish
 from hostile import CATEGORIES, DAYS, METRIC, SYSTEM, TEXTS
+from pages import finish
 
 from ragbench_dagster.reporting.report import write_report
 from ragbench_dagster.store import read_json

@@ -1,7 +1,7 @@
 """A finished night to track, with odd names and a metric without a value."""
 
-from conftest import finish
 from hostile import CATEGORIES
+from pages import finish
 
 from ragbench_dagster.store import Workspace
 

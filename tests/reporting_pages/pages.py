@@ -1,0 +1,24 @@
+"""What the tests of pages and trackers share: the night maker of tests/reporting, and a finished night."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "reporting"))
+
+from night_maker import NightMaker
+
+from ragbench_dagster.reporting.gate import decide
+from ragbench_dagster.reporting.leaderboard import rank
+from ragbench_dagster.reporting.report import write_report
+from ragbench_dagster.reporting.summary import summarise
+from ragbench_dagster.store import Workspace
+
+__all__ = ["NightMaker", "finish"]
+
+
+def finish(ws: Workspace, day: str) -> Path:
+    """Summary, leaderboard, gate and page of a night that has its scores."""
+    summarise(ws, day)
+    rank(ws, day)
+    decide(ws, day)
+    return write_report(ws, day)
