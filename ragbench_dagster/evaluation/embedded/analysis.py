@@ -31,7 +31,8 @@ _NUMBER_WORDS = {
     if word
 } | {"twenty": "20", "thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "ninety": "90", "hundred": "100"}
 _TENS = re.compile(
-    r"\b(twenty|thirty|forty|fifty|sixty|ninety)[\s-]{1,3}(one|two|three|four|five|six|seven|eight|nine)\b", re.IGNORECASE
+    r"\b(twenty|thirty|forty|fifty|sixty|ninety)[\s-]{1,3}(one|two|three|four|five|six|seven|eight|nine)\b",
+    re.IGNORECASE,
 )
 _ENUMERATOR = re.compile(r"^(?:\(?\d{1,2}[.)]|[-*\u2022\u25cf])(?:\s+|$)|(?<=:)\s*\(?\d{1,2}[.)]?$")
 _WORD_OR_MARK = re.compile(WORD.pattern + r"|[,;:.!?()\u2014]")
