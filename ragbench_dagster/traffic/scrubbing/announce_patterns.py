@@ -25,7 +25,7 @@ STRONG = re.compile(
 WEAK = re.compile(
     r"(?:\b(?:i\sam|i\\?'?m|this\sis|it'?s|it\sis|here\sis|ich\sbin|je\ssuis|c'est|yo\ssoy|soy|sono|io\ssono|eu\ssou|sou|ik\sben|jag\s[aä]r|jeg\ser"
     r"|dear|hi|hello|hey|hallo|hola|bonjour|ciao|good\s(?:morning|afternoon|evening)|attn:?|attention:?|from:|to:|cc:|user:|customer:|client:|agent:|patient:|employee:"
-    r"|signed:?|contact:?|ask\sfor|speak\s(?:to|with)|talk\sto|met\swith|spoke\s(?:to|with)|follow\sup\swith"
+    r"|signed:?|contact:?|on\sbehalf\sof|(?:writing|calling|asking|emailing|enquiring|inquiring)\sfor|greetings\sfrom|ask\sfor|speak\s(?:to|with)|talk\sto|met\swith|spoke\s(?:to|with)|follow\sup\swith"
     r"|my\s(?:wife|husband|spouse|partner|son|daughter|kid|child|brother|sister|mother|mom|mum|father|dad|friend|boss|manager|colleague|coworker|doctor"
     r"|girlfriend|boyfriend|fianc[eé]e?|assistant|landlord|tenant|teacher|uncle|aunt|cousin|niece|nephew|grandmother|grandfather|supervisor|lawyer|neighbou?r)(?:\sis|,)?"
     r"))[\s:,\"']{1,3}",
@@ -33,9 +33,13 @@ WEAK = re.compile(
 )
 SIGNED = re.compile(
     r"(?:\b(?:(?:kind|best|warm|many|with)\s)?regards|\bsincerely(?:\syours)?|\byours\s(?:truly|sincerely|faithfully)|\bcheers|\bthanks(?:\sa\slot|\sin\sadvance|\sso\smuch|\sagain)?"
-    r"|\bthank\syou(?:\svery\smuch|\sin\sadvance|\sso\smuch)?|\bthx|\brespectfully|\bbest(?:\swishes)?|\bsaludos|\bcordialement|\bmfg|\bgr(?:ü|ue)(?:ß|ss)en?|\bgroeten|\bhilsen|\bcordiali\ssaluti)"
+    r"|\bthank\syou(?:\svery\smuch|\sin\sadvance|\sso\smuch)?|\bthx|\brespectfully|\bbest(?:\swishes)?|\bsaludos|\bcordialement|\bmfg|\bgr(?:ü|ue)(?:ß|ss)e?n?|\bgroeten|\bhilsen|\bcordiali\ssaluti)"
     r"\s{0,2}[,.!:;–-]*\s{1,3}",
     re.IGNORECASE,
+)
+# What may stand after the name of one who signs: nothing, or where to reach them.
+AFTER_SIGNED = re.compile(
+    r"[\s.,!]*(?:\n|\Z|[^\w\s]|\d|(?:tel|phone|mobile|cell|e-?mail|mail|fax|from|at|call|contact)\b)", re.IGNORECASE
 )
 TITLE = re.compile(
     r"\b(?P<t>mr|mrs|ms|miss|mister|dr|prof|professor|doctor|sir|madam|mme|mlle|monsieur|madame|m\.|herr|frau|se[nñ]ora?|sr|sra|signora?|sig|dhr|mevr|pan[ií]?|fru|rev|reverend|capt|captain|sgt|lt)\b\.?\s{1,2}",

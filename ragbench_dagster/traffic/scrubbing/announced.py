@@ -19,7 +19,9 @@ from ragbench_dagster.traffic.scrubbing.lexicon import (
     Lexicon,
 )
 from ragbench_dagster.traffic.scrubbing.spans import Span
-from ragbench_dagster.traffic.scrubbing.words import WORD, titled
+from ragbench_dagster.traffic.scrubbing.words import FORM, WORD, titled
+
+Tokens = list[tuple[int, int, str]]  # start, end, word
 
 
 def take(text: str, at: int, lex: Lexicon, strong: bool, alone: bool = False) -> int | None:
@@ -28,7 +30,7 @@ def take(text: str, at: int, lex: Lexicon, strong: bool, alone: bool = False) ->
     `strong`: the words before leave no doubt. `alone`: a single unlisted word is enough.
     """
     limit = 5
-    words: list[tuple[int, int, str]] = []
+    words: Tokens = []
     end = at
     while len(words) < limit:
         match = WORD.match(text, end)
@@ -63,69 +65,77 @@ def _is_given(word: str, first: str, lex: Lexicon) -> bool:
     )
 
 
-def _prefix(words: list[tuple[int, int, str]], lex: Lexicon, strong: bool, alone: bool) -> int:
+def _prefix(words: Tokens, lex: Lexicon, strong: bool, alone: bool) -> int:
     """How many of `words` are the name."""
-    if not words:
-        return 0
     kept = 0
-    evidence = strong
-    first_titled = titled(words[0][2])
     for place, (_, _, word) in enumerate(words):
         bits = lex.flags(word)
-        lower = word.lower()
-        if bits & STOP or (bits & PRODUCT and not strong):
+        if bits & STOP or (bits & PRODUCT and not strong and not _family_follows(words, place, lex)):
             break
-        particle = lower in say.PARTICLES
-        initial = len(word) == 1
-        if particle or initial:
-            if place == 0 and initial and not strong:
-                break
-            if place == 0 and particle and not (len(words) > 1 and lex.flags(words[1][2]) & NAME):
-                break
-            rest = words[place + 1 :]
-            if not rest or (lex.flags(rest[0][2]) & (STOP | ORDINARY) and not (first_titled and titled(rest[0][2]))):
-                if initial and place and word.isupper() and first_titled:
-                    kept = place + 1
-                break
-            continue
-        if place == 0:
-            listed = bits & FIRST or (bits & LAST and not bits & ORDINARY)
-            unknown = not bits & KNOWN
-            if bits & ORDINARY and not bits & FIRST and not (strong and first_titled and bits & NAME):
-                break
-            if not strong:
-                if bits & ORDINARY:  # "i am will" / "this is grace": needs a family name after it
-                    follow = lex.flags(words[1][2]) if len(words) > 1 else 0
-                    if not (follow & LAST and not follow & ORDINARY):
-                        break
-                elif (not listed and not _plausible(words, lex, alone)) or (
-                    bits & FOREIGN and not bits & FIRST and not first_titled
-                ):
-                    break
-                evidence = True
-            elif not (listed or unknown or first_titled):
-                break
-            kept = 1
-            continue
-        ordinary = bits & ORDINARY
-        if (
-            ordinary
-            and not (first_titled and titled(word))
-            and not (bits & LAST and place == 1 and _closing(words, place, lex))
-        ):
+        if word.lower() in say.PARTICLES or len(word) == 1:
+            if not _joins(words, place, lex, strong):
+                initial = len(word) == 1 and place and word.isupper() and titled(words[0][2])
+                return place + 1 if initial and kept == place else kept
+        elif not (_begins(words, lex, strong, alone) if place == 0 else _continues(words, place, lex)):
             break
-        if not (bits & NAME or not bits & KNOWN or (first_titled and titled(word))):
-            break
-        kept = place + 1
-    return kept if evidence else 0
+        else:
+            kept = place + 1
+    return kept
 
 
-def _closing(words: list[tuple[int, int, str]], place: int, lex: Lexicon) -> bool:
+def _joins(words: Tokens, place: int, lex: Lexicon, strong: bool) -> bool:
+    """A particle ("van") or an initial is part of the name where a name follows it."""
+    word, rest = words[place][2], words[place + 1 :]
+    if not rest:
+        return False
+    bits = lex.flags(rest[0][2])
+    if place == 0 and (not bits & NAME if len(word) > 1 else not strong):
+        return False
+    return not bits & (STOP | ORDINARY) or (titled(words[0][2]) and titled(rest[0][2]))
+
+
+def _begins(words: Tokens, lex: Lexicon, strong: bool, alone: bool) -> bool:
+    """The first word is a name: listed or unknown after strong words, with evidence after weak ones."""
+    word = words[0][2]
+    bits = lex.flags(word)
+    if bits & ORDINARY and not bits & FIRST:
+        return strong and titled(word) and bool(bits & NAME)
+    listed = bits & FIRST or (bits & LAST and not bits & ORDINARY)
+    if strong:
+        return bool(listed or not bits & KNOWN or titled(word))
+    if bits & ORDINARY:  # "i am will", "this is grace": needs a family name after it
+        return _family_follows(words, 0, lex)
+    if bits & FOREIGN and not bits & FIRST and not titled(word):  # "im monat" is German
+        return _family_follows(words, 0, lex)
+    return bool(listed) or _plausible(words, lex, alone)
+
+
+def _continues(words: Tokens, place: int, lex: Lexicon) -> bool:
+    """A further word of the name: listed, unknown, or capitalised like the first."""
+    word = words[place][2]
+    bits = lex.flags(word)
+    capitals = titled(words[0][2]) and titled(word)
+    if bits & ORDINARY and not capitals:
+        return bool(bits & LAST) and place == 1 and _closing(words, place, lex)
+    return bool(bits & NAME or not bits & KNOWN or capitals)
+
+
+def _family_follows(words: Tokens, place: int, lex: Lexicon) -> bool:
+    """The next word is a family name, or shaped like one, and no ordinary word."""
+    if place + 1 >= len(words):
+        return False
+    word = words[place + 1][2]
+    bits = lex.flags(word)
+    shaped = FORM.search(word.lower()) or (titled(word) and titled(words[place][2]) and not bits & KNOWN)
+    return not bits & (ORDINARY | PRODUCT | STOP) and bool(bits & LAST or shaped)
+
+
+def _closing(words: Tokens, place: int, lex: Lexicon) -> bool:
     """An ordinary word that is also a family name ends the name only where nothing speaks against it."""
     return place + 1 == len(words) or bool(lex.flags(words[place + 1][2]) & (STOP | ORDINARY))
 
 
-def _plausible(words: list[tuple[int, int, str]], lex: Lexicon, alone: bool) -> bool:
+def _plausible(words: Tokens, lex: Lexicon, alone: bool) -> bool:
     """An unlisted word after a weak announcement: no typo of an adjective, and nothing but a name follows."""
     word = words[0][2]
     bits = lex.flags(word)
@@ -151,7 +161,7 @@ def announced(facts: Facts, lex: Lexicon) -> Iterator[Span]:
                 yield Span(match.end(), end, "PERSON", 0.9)
     for match in say.SIGNED.finditer(text):
         end = take(text, match.end(), lex, strong=False, alone=True)
-        if end and re.match(r"[\s.,!]*(?:\n|\Z|[^\w\s])", text[end:]):
+        if end and say.AFTER_SIGNED.match(text, end):
             yield Span(match.end(), end, "PERSON", 0.9)
     for match in say.TITLE.finditer(text):
         yield from _after_title(text, match, lex)

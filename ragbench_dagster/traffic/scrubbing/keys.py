@@ -66,7 +66,7 @@ _AUTHORIZATION = re.compile(
 )
 _NAMED = re.compile(
     r"\b(?:[\w-]{0,40}?(?:api[ _-]?key|access[ _-]?key|secret[ _-]?key|private[ _-]?key|client[ _-]?secret"
-    r"|(?:access|auth|refresh|session|bearer|id|api)[ _-]?token|secret|token|passwords?|passwort|passwd|passphrase|pwd"
+    r"|(?:access|auth|refresh|session|bearer|id|api)[ _-]?token|secret|token|pass?w(?:or|ro|r)d?s?|pw|passwort|passwd|passphrase|pwd"
     r"|passcode|contrase(?:ñ|n)a|mot de passe|senha|wachtwoord|credentials?))\b"
     r"(?P<sep>[\"']?\s{0,3}(?:=>|:=|=|:|\bis\b:?|\bwas\b|\bist\b|\best\b|\bes\b|->)\s{0,3})"
     r"(?:(?P<q>[\"'`])(?P<quoted>[^\"'`\n]{3,200})(?P=q)|(?P<v>[^\s\"'`<>,;]{4,500}))",
@@ -74,7 +74,7 @@ _NAMED = re.compile(
 )
 # The words and the value without anything in between, or with a few words and "is".
 _BESIDE = re.compile(
-    r"\b(?:passwords?|passwort|passwd|passphrase|pwd|passcode|api[ _-]?keys?|secret(?:[ _-]?key)?|client[ _-]?secret|access[ _-]?(?:key|token)|token|key|credentials?)\b"
+    r"\b(?:pass?w(?:or|ro|r)d?s?|pw|passwort|passwd|passphrase|pwd|passcode|api[ _-]?keys?|secret(?:[ _-]?key)?|client[ _-]?secret|access[ _-]?(?:key|token)|token|key|credentials?)\b"
     r"(?:\s(?:for|of|to|on|in)\s[^.?!\n]{1,40}?\s(?:is|was)\s|\s{1,2})(?P<v>[^\s\"'`<>,;]{8,500})",
     re.IGNORECASE,
 )
@@ -87,7 +87,7 @@ _NUMBERED = re.compile(
     re.IGNORECASE,
 )
 _NAMED_WORDS = (
-    "key", "secret", "token", "pass", "pwd", "contrase", "senha", "wachtwoord", "credential",
+    "key", "secret", "token", "pas", "pw", "contrase", "senha", "wachtwoord", "credential",
 )  # fmt: skip
 _NUMBER_WORDS = ("pin", "cv", "csc", "otp", "code", "one")
 _AUTH_WORDS = ("bearer", "basic", "token", "apikey", "digest")

@@ -29,8 +29,10 @@ def pairs(text: str, words: Words) -> Iterator[Span]:
         start, _, word, bits = words[at]
         step = 1
         given = bits & FIRST or (titled(word) and len(word) > 2 and not bits & (ORDINARY | PLACE | KNOWN | FOREIGN))
-        if given and not bits & (STOP | PRODUCT) and len(word) > 1:
+        if given and not bits & STOP and len(word) > 1:
             last = _surname(text, words, at)
+            if last is not None and bits & PRODUCT and not words[last][3] & LAST:
+                last = None
             if last is not None and not FIRM.match(text, words[last][1]):
                 yield Span(start, stem(words[last]), "PERSON", 0.7)
                 step = last - at + 1
