@@ -48,7 +48,10 @@ def _group(rows: list[dict[str, Any]], dedupe: Dedupe) -> None:
     for i, key in enumerate(keys):
         spellings.setdefault(key, []).append(i)
     distinct = sorted(spellings)
-    heaviest = [min(spellings[key], key=lambda i: (-weights[i], first_row[i])) for key in distinct]
+    heaviest = [
+        group[0] if len(group) == 1 else min(group, key=lambda i: (-weights[i], first_row[i]))
+        for group in map(spellings.__getitem__, distinct)
+    ]
     forms = [
         Form(
             form=key[0],
