@@ -13,6 +13,7 @@ from typing import Any
 
 _SEARCHED = 4000  # tokens looked through for the verdict
 _EDGE = 1e-9  # a probability is never nearer to 0 or 1 than this
+_FAIR_SHARE = 0.05  # of YES and NO together, where the model began with another word
 _FILLER = re.compile(r"^[\s*_#`\"'“”>.:,\-–—()\[\]{}]*$")
 _LABEL = re.compile(
     r"^\s*(?:the|my|final|answer|verdict|response|result|decision|judge?ment|conclusion|is|so|therefore|thus|score|rating)\s*$",
@@ -25,19 +26,26 @@ def yes_no(tokens: Sequence[dict[str, Any]]) -> tuple[float, float, float] | Non
     """(score, P(yes), P(no)) at the first verdict token; None where the reply does not begin with a verdict.
 
     The score is logit P(yes) - logit P(no), P summed over the spellings among the alternatives. A verdict that is
-    not among them gets the most it can have: the smallest alternative's probability, or the mass left over.
+    not among them gets the most it can have: the smallest alternative's probability, or the mass left over. Where
+    the model happened to begin with another word, its first token still tells, if YES and NO had a fair share.
     """
-    place = _first(tokens, re.compile(r"\W*(?:yes|no)\b", re.IGNORECASE))
+    place, begun = _first(tokens, re.compile(r"\W*(?:yes|no)\b", re.IGNORECASE))
+    said = place is not None
+    place = place if place is not None else begun
     if place is None:
         return None
-    split = _word(tokens[place]) not in ("yes", "no")
+    split = said and _word(tokens[place]) not in ("yes", "no")
     mass = {"yes": 0.0, "no": 0.0}
     others = _alternatives(tokens[place])
     for text, probability in others:
+        if not said and text == tokens[place].get("token"):
+            continue  # it begins another word, as in "Nothing"
         word = text.strip(" \t\n*_\"'`.,:;!()[]").lower()
         for verdict in mass:
             if word == verdict or (split and word and verdict.startswith(word)):
                 mass[verdict] += probability
+    if not said and sum(mass.values()) < _FAIR_SHARE:
+        return None
     bound = _left_over(others)
     yes, no = (min(1 - _EDGE, max(_EDGE, mass[v] or bound)) for v in ("yes", "no"))
     return round(_logit(yes) - _logit(no), 6), yes, no
@@ -48,7 +56,7 @@ def expected_score(tokens: Sequence[dict[str, Any]], low: int, high: int) -> flo
 
     As G-Eval does (Liu et al. 2023, arXiv:2303.16634). None where the reply does not begin with a number.
     """
-    place = _first(tokens, re.compile(rf"\W*[{low}-{high}](?:\.\d+)?(?!\d)"))
+    place, _ = _first(tokens, re.compile(rf"\W*[{low}-{high}](?:\.\d+)?(?!\d)"))
     if place is None:
         return None
     weights = {str(n): 0.0 for n in range(low, high + 1)}
@@ -62,24 +70,29 @@ def expected_score(tokens: Sequence[dict[str, Any]], low: int, high: int) -> flo
     return round(sum(int(n) * weight for n, weight in weights.items()) / total, 6)
 
 
-def _first(tokens: Sequence[dict[str, Any]], verdict: re.Pattern[str]) -> int | None:
-    """Where the verdict's first token stands: after thinking, filler and a label; None where other words come first."""
+def _first(tokens: Sequence[dict[str, Any]], verdict: re.Pattern[str]) -> tuple[int | None, int | None]:
+    """(where the verdict's first token stands, where the reply begins); None where there is none.
+
+    Thinking, filler and a label may stand before a verdict, other words may not.
+    """
     texts = [str(t.get("token", "")) for t in tokens[:_SEARCHED]]
     whole = "".join(texts)
     close = whole.rfind(_CLOSE)
     if close < 0 and _OPEN in whole:
-        return None
+        return None, None
+    begun: int | None = None
     begin = close + len(_CLOSE) if close >= 0 else 0
     at = 0
     for place, text in enumerate(texts):
         start, at = at, at + len(text)
         if start < begin or _FILLER.match(text):
             continue
+        begun = place if begun is None else begun
         if verdict.match(whole[start:]):
-            return place
+            return place, begun
         if not _LABEL.match(text):
-            return None
-    return None
+            break
+    return None, begun
 
 
 def _word(token: dict[str, Any]) -> str:

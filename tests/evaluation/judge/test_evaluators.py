@@ -167,7 +167,9 @@ def test_log_probabilities_give_the_difference_of_logits(serve, judge_of, worksp
        token("no", no=0.8, yes=0.1)], -1),
      ([token("N", N=0.8, Y=0.1), token("O", O=0.9)], -1),
      ([token("No", No=0.8, Yes=0.1), token("thing", thing=0.9)], 0),
-     ([token("The", The=0.9), token(" cat", **{" cat": 0.9})], 0), ([], 0), ([token("maybe", maybe=0.5)], 0)],
+     ([token("The", The=0.9), token(" cat", **{" cat": 0.9})], 0), ([], 0), ([token("maybe", maybe=0.5)], 0),
+     ([token("Paris", Paris=0.4, Yes=0.3, No=0.1), token(" is", **{" is": 0.9})], 1),
+     ([token("Paris", Paris=0.9, Yes=0.01, No=0.01)], 0)],
 )  # fmt: skip
 def test_the_first_verdict_token_is_found(tokens: list[dict[str, Any]], sign: int):
     from ragbench_dagster.evaluation.judge.logprobs import yes_no
