@@ -45,12 +45,13 @@ def estimate(
 def reproduce(
     night: Annotated[str, typer.Argument(help="Night, YYYY-MM-DD.")],
     workspace: WorkspaceOption = None,
+    sample: SampleOption = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Recompute a past night's tables from its manifest and the ledger, without calls. Exit 1 where a figure differs."""
     from ragbench_dagster.reporting.reproduce import reproduce_night
 
-    ws = open_workspace(workspace)
+    ws = open_workspace(workspace, sample)
     found: dict[str, Any] = reproduce_night(ws, last_night(ws, night))
     if as_json:
         print_json(found)

@@ -26,6 +26,7 @@ from ragbench_dagster.orchestration.sensors import RANGE_END, RANGE_START
 
 MODULE = "ragbench_dagster.definitions"
 LOCATION = "ragbench_dagster"
+TRACKING = "experiment_run"  # the one step whose failure leaves the night's verdict standing
 # Silences stderr without dropping context.log.info from the event log (python_log_level would).
 QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -39,6 +40,7 @@ class RunOutcome:
     materialized: dict[str, dict[str, Any]] = field(default_factory=dict)  # "S/verdicts": {name: value}
     failed_blocking: list[str] = field(default_factory=list)  # "asset: check: line"
     fault: str = ""  # one line
+    fault_step: str = ""  # the step that failed first
 
 
 def _origin() -> RemoteRepositoryOrigin:
@@ -109,6 +111,7 @@ def _note(event: Any, outcome: RunOutcome) -> None:
         while error is not None and error.cause is not None:
             error = error.cause
         outcome.fault = f"{error.cls_name}|{error.message.strip()}" if error else "unknown fault"
+        outcome.fault_step = event.step_key or ""
 
 
 def _conclude(instance: DagsterInstance, outcome: RunOutcome) -> None:
@@ -123,6 +126,6 @@ def _conclude(instance: DagsterInstance, outcome: RunOutcome) -> None:
     message = message.split(f"{kind}: ", 1)[-1]
     if kind == "Interrupted":
         raise Interrupted(message)
-    if kind == "UserError":
+    if kind == "UserError" and outcome.fault_step != TRACKING:
         raise UserError(message.split("\n")[0])
     outcome.fault = message

@@ -107,9 +107,13 @@ def reporting_assets(days: dg.DailyPartitionsDefinition, systems: list[str]) -> 
         "store again: that an upstream check ran is never trusted.",
     )
     def gate(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> Any:
+        from ragbench_dagster.reporting.alerts import alert_night
         from ragbench_dagster.reporting.gate import decide
 
-        result = decide(workspace.open(), context.partition_key)
+        ws, day = workspace.open(), context.partition_key
+        result = decide(ws, day)
+        if not ws.sample:
+            alert_night(ws, day)
         reasons = markdown(["reason"], [[r] for r in result.reasons])
         return dg.MaterializeResult(metadata=metadata(verdict=result.verdict, reasons=reasons))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -219,10 +220,22 @@ def _version(package: str) -> str:
         return "?"
 
 
+_built = threading.local()  # a scrubber is not thread-safe, and Dagster's code server has threads
+
+
 def build_scrubber(settings: Scrub | None = None) -> Scrubber:
-    """A scrubber for `scrub` in ragbench.yaml (None: the defaults).
+    """The scrubber for `scrub` in ragbench.yaml (None: the defaults).
+
+    One a thread and settings: the model is loaded once, and the spans found in a passage by one stage are known
+    to the next.
 
     Raises:
         UserError: an unknown entity or country, a recogniser that cannot be made, a model that is missing.
     """
-    return Scrubber(settings or Scrub())
+    chosen = settings or Scrub()
+    built: dict[str, Scrubber] = _built.__dict__
+    key = chosen.model_dump_json()
+    if key not in built:
+        built.clear()  # one at a time: its cache and its model are large
+        built[key] = Scrubber(chosen)
+    return built[key]
