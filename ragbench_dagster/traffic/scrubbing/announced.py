@@ -89,9 +89,19 @@ def _joins(words: Tokens, place: int, lex: Lexicon, strong: bool) -> bool:
     if not rest:
         return False
     bits = lex.flags(rest[0][2])
-    if place == 0 and (not bits & NAME if len(word) > 1 else not strong):
+    if place == 0 and (not _named(rest[0][2], bits) if len(word) > 1 else not strong):
         return False
-    return not bits & (STOP | ORDINARY) or (titled(words[0][2]) and titled(rest[0][2]))
+    return rest[0][2].lower() in say.PARTICLES or not bits & (STOP | ORDINARY) or _capitals(words, place + 1)
+
+
+def _named(word: str, bits: int) -> bool:
+    return bool(bits & NAME) or word.lower() in say.PARTICLES
+
+
+def _capitals(words: Tokens, place: int) -> bool:
+    """Capitalised as the first word is; a particle may stand first in small letters."""
+    first = words[0][2]
+    return titled(words[place][2]) and (titled(first) or first.lower() in say.PARTICLES)
 
 
 def _begins(words: Tokens, lex: Lexicon, strong: bool, alone: bool) -> bool:
@@ -114,7 +124,7 @@ def _continues(words: Tokens, place: int, lex: Lexicon) -> bool:
     """A further word of the name: listed, unknown, or capitalised like the first."""
     word = words[place][2]
     bits = lex.flags(word)
-    capitals = titled(words[0][2]) and titled(word)
+    capitals = _capitals(words, place)
     if bits & ORDINARY and not capitals:
         return bool(bits & LAST) and place == 1 and _closing(words, place, lex)
     return bool(bits & NAME or not bits & KNOWN or capitals)
@@ -198,7 +208,7 @@ def _after_title(text: str, match: re.Match[str], lex: Lexicon) -> Iterator[Span
         return
     bits = lex.flags(word[0])
     title_cased = match["t"][0].isupper()
-    ordinary = bits & (ORDINARY | STOP)
+    ordinary = bits & (ORDINARY | STOP) if word[0].lower() not in say.PARTICLES else 0
     if ordinary and not (titled(word[0]) and title_cased and not bits & STOP):
         following = WORD.match(text, word.end() + 1)
         follow = lex.flags(following[0]) if following else ORDINARY

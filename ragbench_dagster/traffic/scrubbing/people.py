@@ -142,7 +142,7 @@ def _phrase(words: Words, at: int, text: str) -> bool:
     if at + 1 >= len(words) or text[words[at][1] : words[at + 1][0]] != " ":
         return False
     _, _, after, bits = words[at + 1]
-    return titled(after) and bool(bits & ORDINARY) and not bits & NAME
+    return titled(after) and bool(bits & ORDINARY or (bits & KNOWN and not bits & NAME))
 
 
 def _shows(text: str, start: int, end: int, word: str, bits: int) -> bool:
