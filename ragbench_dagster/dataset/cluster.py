@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ragbench_dagster.dataset.edits import Candidate, one_edit_pairs
-from ragbench_dagster.dataset.languages import is_readable
+from ragbench_dagster.dataset.languages import is_readable, languages_of, strange_words
 from ragbench_dagster.dataset.phrases import is_placeholder, lists_hash, read_words
 from ragbench_dagster.dataset.tokens import TokenTable
 from ragbench_dagster.dataset.words import is_mendable
@@ -28,6 +29,9 @@ FREQUENT_FORMS = 4
 FREQUENT_SHARE = 0.125
 # ... unless this share of its forms also stands there with the other word: then it is an error made often.
 MENDED_SHARE = 0.5
+# Requests of one form, and their share of the other form's traffic, from which on it is no error but another name.
+REPEATED = 3
+REPEATED_SHARE = 0.25
 # Letters below which two unknown words are rather two names.
 SHORT = 5
 _EMPTY_WORDS = read_words("function_words.txt")
@@ -53,6 +57,7 @@ class Form(NamedTuple):
     loose: tuple[str, ...] = ()  # the same with politeness, where that differs
     label: str | None = None  # hash of its label; forms with different labels never merge
     text: str = ""  # the heaviest spelling, for the embedding step; default: the form
+    requests: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,7 @@ def _ranks(forms: Sequence[Form], table: TokenTable) -> list[int]:
     count = len(forms)
     own = table.ids[: int(table.lengths[:count].sum())]
     unknown = table.unknown[own]
+    _know_other_languages(table, unknown, count)
     spread = table.spread[own]
     starts = table.starts[:count]
     by_text = np.argsort(np.argsort(np.array([form.form for form in forms], object), kind="stable"), kind="stable")
@@ -130,6 +136,17 @@ def _ranks(forms: Sequence[Form], table: TokenTable) -> list[int]:
     ranks = np.empty(count, np.int64)
     ranks[order] = np.arange(count)
     return ranks.tolist()
+
+
+def _know_other_languages(table: TokenTable, unknown: npt.NDArray[np.bool_], count: int) -> None:
+    """Take from `unknown` the words that the language of their form knows."""
+    several = np.add.reduceat(unknown.astype(np.int64), table.starts[:count]) > 1
+    for row in np.flatnonzero(several).tolist():
+        tokens = table.texts[row].split(" ")
+        if languages_of(tokens):
+            start = int(table.starts[row])
+            strange = strange_words(tokens)
+            unknown[start : start + len(tokens)] &= [token in strange for token in tokens]
 
 
 class _Grouping:
@@ -185,11 +202,18 @@ def _best_targets(forms: Sequence[Form], ranks: list[int], table: TokenTable) ->
     targets: dict[int, set[int]] = {}
     for pair in pairs:
         typo, target = owner[pair.typo], owner[pair.target]
-        if ranks[target] >= ranks[typo] or _established(pair, table, len(mended[pair.wrong])):
+        if ranks[target] >= ranks[typo] or _asked_often(forms[typo], forms[target]):
             continue
-        if " " in pair.right or is_readable(table.texts[pair.typo].split(" "), pair.wrong, pair.right):
+        if _established(pair, table, len(mended[pair.wrong])):
+            continue
+        if " " in pair.right + pair.wrong or is_readable(table.texts[pair.typo].split(" "), pair.wrong, pair.right):
             targets.setdefault(typo, set()).add(target)
     return {typo: sorted(found, key=ranks.__getitem__) for typo, found in targets.items()}
+
+
+def _asked_often(typo: Form, target: Form) -> bool:
+    """True when a form was typed so many times beside the other one that it is meant: nobody errs alike each time."""
+    return typo.requests >= REPEATED and typo.weight >= REPEATED_SHARE * target.weight
 
 
 def _established(pair: Candidate, table: TokenTable, mended: int) -> bool:

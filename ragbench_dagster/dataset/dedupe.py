@@ -32,6 +32,7 @@ def _group(rows: list[dict[str, Any]], dedupe: Dedupe) -> None:
     """Add `cluster`, `canonical` and `question` to `rows`."""
     number: dict[_Ask, int] = {}
     weights: list[float] = []
+    counts: list[int] = []
     first_row: list[int] = []
     asks: list[int] = []
     for at, row in enumerate(rows):
@@ -39,8 +40,10 @@ def _group(rows: list[dict[str, Any]], dedupe: Dedupe) -> None:
         i = number.setdefault(ask, len(number))
         if i == len(weights):
             weights.append(0.0)
+            counts.append(0)
             first_row.append(at)
         weights[i] += float(row.get("weight") or 1.0)
+        counts[i] += 1
         asks.append(i)
     keys, loose = _keys(list(number))
     texts = [ask[0] for ask in number]
@@ -59,6 +62,7 @@ def _group(rows: list[dict[str, Any]], dedupe: Dedupe) -> None:
             loose=tuple(sorted(loose[key[0]])) if key[0] in loose else (),
             label=key[1] or None,
             text=texts[best],
+            requests=sum(counts[i] for i in spellings[key]),
         )
         for key, best in zip(distinct, heaviest, strict=True)
     ]

@@ -81,7 +81,9 @@ def _as_form(node: _Node) -> Form:
     )  # fmt: skip
     if node.tally is None:
         return Form(node.form, 0.0, (), label)
-    return Form(node.form, node.tally.weight, tuple(sorted(node.tally.loose)), label, node.tally.text()[0])
+    return Form(
+        node.form, node.tally.weight, tuple(sorted(node.tally.loose)), label, node.tally.text()[0], node.tally.count
+    )
 
 
 def _label_rows(nodes: Iterable[_Node], book: LabelBook) -> list[int]:

@@ -52,20 +52,22 @@ def _is_strange(word: str) -> bool:
     return len(word) > 1 and is_mendable(word)
 
 
+def strange_words(tokens: Sequence[str]) -> frozenset[str]:
+    """The words of a form that neither English nor the language it shows knows."""
+    known = [_words(language) for language in languages_of(tokens)]
+    return frozenset(token for token in tokens if _is_strange(token) and not any(token in words for words in known))
+
+
 def is_readable(tokens: Sequence[str], wrong: str, right: str) -> bool:
     """True when a form's language is known well enough to call `wrong` an error of `right`."""
     others = [token for token in tokens if token != wrong]
     if others and not any(map(_is_strange, others)):  # plain English around it, which most questions are
         return True
-    known = [_words(language) for language in languages_of(tokens)]
-    if any(wrong in words for words in known):
+    strange = strange_words([*tokens, right])
+    if _is_strange(wrong) and wrong not in strange:  # a word of that language
         return False
-
-    def strange(word: str) -> bool:
-        return _is_strange(word) and not any(word in words for words in known)
-
-    unknown = sum(map(strange, others))
-    if strange(right) and unknown == len(others):  # nothing else to know the language by: only a long name is sure
+    unknown = sum(token in strange for token in others)
+    if right in strange and unknown == len(others):  # nothing else to know the language by: only a long name is sure
         return not others and len(right) >= _LONG
     # A known word is a surer target than an unknown one, and asks for less around it.
-    return (2 if strange(right) else 1.5) * unknown <= len(others)
+    return (2 if right in strange else 1.5) * unknown <= len(others)

@@ -79,6 +79,38 @@ def test_a_misspelling_near_two_words_never_joins_them() -> None:
     assert found[0] != found[1]
 
 
+def test_a_name_that_is_asked_for_again_and_again_is_no_error() -> None:
+    """One "figma" beside "sigma" may be an error; three of them are not."""
+    once = ["how do i use sigma"] * 3 + ["how do i use figma"]
+    assert together(once[0], once[-1], *once)
+    assert not together(once[0], once[-1], *once, *once[-1:] * 2)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("c\u00f3mo puedo cambiar mi contrase\u00f1a", "c\u00f3mo puedo cambair mi contrase\u00f1a"),
+        ("wie kann ich mein passwort \u00e4ndern", "wie kann ich mein paswort \u00e4ndern"),
+    ],
+)
+def test_errors_in_other_languages_are_mended_by_their_own_dictionary(right: str, wrong: str) -> None:
+    assert together(right, wrong)
+    assert together(wrong, right)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("wie kann ich die seite \u00e4ndern", "wie kann ich die saite \u00e4ndern"),
+        ("d\u00f3nde est\u00e1 el perro de la casa", "d\u00f3nde est\u00e1 el pero de la casa"),
+        ("comment puis je changer le poisson", "comment puis je changer le poison"),
+        ("jak zmienic haslo do konta", "jak zmienic haslo do konto"),
+    ],
+)
+def test_words_of_other_languages_stay_apart(one: str, other: str) -> None:
+    assert not together(one, other)
+
+
 def test_a_frequent_unknown_word_is_a_word_of_this_log() -> None:
     """Two product names one letter apart that both stand in many questions are two names."""
     asks = ("install", "update", "remove", "price of", "license for", "logs of")
