@@ -32,14 +32,12 @@ def yes_no(tokens: Sequence[dict[str, Any]]) -> tuple[float, float, float] | Non
     place, begun = _first(tokens, re.compile(r"\W*(?:yes|no)\b", re.IGNORECASE))
     said = place is not None
     place = place if place is not None else begun
-    if place is None:
-        return None
+    if place is None or (not said and _word(tokens[place]) in ("yes", "no")):
+        return None  # the latter begins another word, as in "Nothing"
     split = said and _word(tokens[place]) not in ("yes", "no")
     mass = {"yes": 0.0, "no": 0.0}
     others = _alternatives(tokens[place])
     for text, probability in others:
-        if not said and text == tokens[place].get("token"):
-            continue  # it begins another word, as in "Nothing"
         word = text.strip(" \t\n*_\"'`.,:;!()[]").lower()
         for verdict in mass:
             if word == verdict or (split and word and verdict.startswith(word)):
