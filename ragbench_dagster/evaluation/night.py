@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ragbench_dagster import __version__
 from ragbench_dagster.dataset.corpus import read_corpus
-from ragbench_dagster.dataset.releases import Release, resolve
+from ragbench_dagster.dataset.releases import Release, load_release, resolve
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace, digest, read_table, write_json, write_table
 
@@ -29,6 +29,12 @@ def night_release(ws: Workspace, day: str) -> Release:
     release = resolve(ws, day)
     if release is None:
         raise UserError(f"{day}: no release serves this day; run: ragbench run --date {day}")
+    return sample_release(release, ws.sample) if ws.sample else release
+
+
+def night_release_of(ws: Workspace, release_id: str) -> Release:
+    """The release a past night used, with the night's sample."""
+    release = load_release(ws, release_id)
     return sample_release(release, ws.sample) if ws.sample else release
 
 
@@ -160,6 +166,7 @@ def write_manifest(ws: Workspace, day: str) -> dict[str, Any]:
         "judge_label": judge_label(ws),
         "metrics": ws.settings.metrics,
         "templates": templates(ws),
+        "settings": ws.settings.model_dump(mode="json", by_alias=True),
         "settings_hash": digest(ws.settings.model_dump(mode="json")),
         "code_version": __version__,
         "warnings": warnings,
