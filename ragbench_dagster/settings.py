@@ -334,6 +334,13 @@ class Settings(Model):
             raise ValueError(f"metrics: {metric!r} is no metric{hint}")
         return self
 
+    @field_validator("backend")
+    @classmethod
+    def _built(cls, value: str) -> str:
+        if value != "local":
+            raise ValueError(f"{value} is not part of this version; use local")
+        return value
+
     @property
     def judged_metrics(self) -> list[str]:
         return [m for m in self.metrics if "@" not in m]
