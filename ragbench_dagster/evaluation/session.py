@@ -63,9 +63,13 @@ class Session:
         self._run_name = day or round  # all systems and the calibration of a night share one budget
         self._prefix: dict[str, str] = {}
         self._entry: dict[str, Entry] = {}
+        self._marks: dict[str, dict[str, bool]] = {}  # what must be known of every verdict of a metric
+        generator = getattr(ws.settings.systems.get(system), "model", None) if ws else None
         for metric, evaluator in evaluators.items():
             own = judge.for_metric(metric)
             self._prefix[metric] = identity.prefix(evaluator, own, round)
+            marks = {"floating": not own.pinned, "self_judged": bool(generator) and generator == own.model}
+            self._marks[metric] = {name: True for name, holds in marks.items() if holds}
             self._entry[metric] = Entry(
                 key="",
                 example_id="",
@@ -170,6 +174,8 @@ class Session:
 
     def _record(self, job: Job, verdict: Verdict) -> None:
         entry = replace(self._entry[job.metric], key=job.key, example_id=job.item.example_id)
+        if self._marks[job.metric]:
+            verdict = replace(verdict, details={**verdict.details, **self._marks[job.metric]})
         self._ledger.keep(entry, verdict)
         if verdict.status in TRANSIENT:
             self._failed[job.key] = verdict

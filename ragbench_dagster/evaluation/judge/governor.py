@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.judge.breaker import Breaker
 from ragbench_dagster.evaluation.judge.budget import Budget, cost
 from ragbench_dagster.evaluation.judge.calls import CallLog
@@ -110,6 +111,8 @@ class Governor:
 
     def _afford(self, usd: float) -> None:
         if not self.budget.allows(usd):
+            if not self.budget.spent and not self.budget.promised:
+                raise UserError(f"judge.budget_usd: {self.budget.limit:g} USD does not pay for one call; raise it")
             raise ItemFault("over_budget", f"judge.budget_usd ({self.budget.limit:g} USD) is used up")
 
     async def _leave(self, tokens: float, stop: Stop, state: Attempts) -> Permit:

@@ -44,10 +44,7 @@ def own_template(path: str, metric: str, ws: Workspace | None) -> BasePromptTemp
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as fault:
         raise UserError(f"{where}: cannot be read ({type(fault).__name__}); give a UTF-8 text file") from fault
-    try:
-        template = PromptTemplate(text)
-    except ValueError as fault:
-        raise UserError(f"{where}: a brace stands alone; write {{{{ and }}}} for braces that are text") from fault
+    template = PromptTemplate(text)
     unknown = sorted(set(template.template_vars) - set(_NAMES))
     if unknown:
         raise UserError(f"{where}: {{{unknown[0]}}} is not filled in; there are {', '.join(_NAMES[:6])}")
