@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import coverage_grid as grid  # noqa: E402
+import coverage_grid as grid
 
 RUNS = 4_000
 SEED = 20_261_129

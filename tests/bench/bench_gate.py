@@ -8,9 +8,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import gate_nights as nights  # noqa: E402
+import gate_nights as nights
 
-from ragbench_dagster.calibration.stats.power import detectable_loss, pairs_to_pass, promised_power  # noqa: E402
+from ragbench_dagster.calibration.stats.power import detectable_loss, pairs_to_pass, promised_power
 
 
 @pytest.mark.parametrize("n", [200, 1000, 5000])
