@@ -63,7 +63,10 @@ def choose(settings: Scrub, national: frozenset[str]) -> Chosen:
 
 def _check(entity: str, known: set[str]) -> None:
     if entity not in known:
-        near = difflib.get_close_matches(entity.upper(), sorted(known), 1)
+        name = entity.upper()
+        near = [k for k in sorted(known) if k.startswith(name + "_")] or difflib.get_close_matches(
+            name, sorted(known), 1, 0.75
+        )
         hint = f", did you mean {near[0]}?" if near else "; national ids need scrub.countries"
         raise UserError(f"ragbench.yaml: scrub.entities: {entity!r} is no entity{hint}")
 

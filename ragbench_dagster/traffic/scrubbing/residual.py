@@ -21,6 +21,11 @@ _PATTERNS = {
 }  # fmt: skip
 
 
+_VERSION = re.compile(
+    r"(?i)(?:\bv|\bver|\bversion|\bdriver|\brelease|\bbuild|\bfirmware|\bassembly)[\s.:=]*$|\bv?\d+(?:\.\d+){2,3}[\s,]*(?:to|and|or|from)?\s*v?$"
+)
+
+
 def _luhn_sum(number: str) -> int:
     doubled = {0: 0, 1: 2, 2: 4, 3: 6, 4: 8, 5: 1, 6: 3, 7: 5, 8: 7, 9: 9}
     values = [int(c) for c in number][::-1]
@@ -47,7 +52,7 @@ def _certain(type_: str, value: str, before: str) -> bool:
         return _iban_holds(value)
     if type_ == "IP_ADDRESS":
         # A dotted quad right after a version word is a version; so is one after another version.
-        if re.search(r"(?i)(?:v|ver|version|driver|release|build|firmware|assembly|to|and|from)[\s.:=]*$", before):
+        if _VERSION.search(before):
             return False
         try:
             ipaddress.IPv4Address(value)
@@ -65,6 +70,6 @@ def residual(texts: Iterable[str]) -> dict[str, int]:
     for text in texts:
         for type_, pattern in _PATTERNS.items():
             for match in pattern.finditer(text):
-                if _certain(type_, match[0], text[max(0, match.start() - 16) : match.start()]):
+                if _certain(type_, match[0], text[max(0, match.start() - 32) : match.start()]):
                     counts[type_] += 1
     return dict(sorted(counts.items()))

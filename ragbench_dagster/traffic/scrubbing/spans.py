@@ -10,10 +10,10 @@ from dataclasses import dataclass
 # A placeholder that is already in the text: `<PERSON>` or `<PERSON_1>`. It passes through unharmed.
 PLACEHOLDER = re.compile(r"<([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*?)(?:_(\d{1,9}))?>")
 
-# Which type wins where findings overlap: the more specific, and the one that hides more.
+# Which type wins where findings overlap: the more specific, and the one that hides more. "*": all others.
 _ORDER = (
     "URL", "CRYPTO", "SECRET", "EMAIL_ADDRESS", "IBAN_CODE", "CREDIT_CARD", "US_SSN", "US_ITIN", "MAC_ADDRESS",
-    "IP_ADDRESS", "DATE_OF_BIRTH", "ADDRESS", "PHONE_NUMBER",
+    "IP_ADDRESS", "DATE_OF_BIRTH", "*", "ADDRESS", "PHONE_NUMBER",
 )  # fmt: skip
 PRIORITY = {name: rank for rank, name in enumerate(_ORDER)}
 LAST = {"PERSON": 100, "ORGANIZATION": 101, "LOCATION": 102, "NRP": 103, "DATE_TIME": 104}
@@ -30,8 +30,8 @@ class Span:
 
 
 def rank(type_: str) -> int:
-    """Smaller wins. Types without a place of their own (national ids, the user's own) stand in between."""
-    return PRIORITY.get(type_, LAST.get(type_, 50))
+    """Smaller wins. National ids and the user's own types stand before addresses and phone numbers."""
+    return PRIORITY.get(type_, LAST.get(type_, PRIORITY["*"]))
 
 
 def resolve(found: Iterable[Span], text: str) -> list[Span]:
