@@ -66,8 +66,8 @@ ANCHORS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
     ((), _c(rf"(?:\b{N}\s)?{_PREFIX}\s(?:{W}\s){{0,5}}?{W},?\s{N}\b")),
     ((), _c(rf"\b{N},?\s(?:{_FRENCH})\s{W}(?:\s{W}){{0,4}}")),
     ((), _c(rf"(?:{W}\s){{1,4}}{_HUNGARIAN}")),
-    (("corner of",), _c(rf"\bthe\scorner\sof\s(?:{N})?[^\n?!]{{3,70}}?\sand\s{W}(?:\s{W}){{0,3}}")),
 )
+CORNER = _c(rf"\bthe\scorner\sof\s(?:{N})?[^\n?!]{{3,70}}?\sand\s{W}(?:\s{W}){{0,3}}")
 # A word with a street ending and a number; the word itself must be in no dictionary ("monitoring 5").
 ENDING = _c(rf"\b(?P<w>[^\W\d_]{{2,40}}{_ENDINGS})\s{N}\b\.?")
 LOOSE = _c(rf"(?:\b{N}\s)?{_LOOSE_PREFIX}\s(?P<w>(?:{W}\s){{0,5}}?{W}),?\s{N}\b")

@@ -11,6 +11,8 @@ from ragbench_dagster.traffic.scrubbing.lexicon import KNOWN, STOP, Lexicon
 from ragbench_dagster.traffic.scrubbing.spans import Span
 
 _LEFT = re.compile(r"(?<![\w.,-])\d{1,6}\s\Z")
+_DIGITS = re.compile(r"[0-9]+")
+_BEFORE, _AFTER = 200, 140  # characters around a digit in which an address is looked for
 _FIRST_NUMBER = re.compile(r"\d")
 
 
@@ -29,25 +31,42 @@ def streets(facts: Facts, lex: Lexicon) -> Iterator[Span]:
 
 def _anchors(facts: Facts, lex: Lexicon) -> Iterator[tuple[int, int]]:
     text, folded = facts.text, facts.folded
-    for words, pattern in shape.ANCHORS:
-        if not words or any(word in folded for word in words):
-            for match in pattern.finditer(text):
-                yield match.span()
-    for pattern in (shape.ENDING, shape.BEFORE_ENDING, shape.ALONE):
-        for match in pattern.finditer(text):
-            if not lex.flags(match["w"]) & KNOWN:
-                yield match.span()
-    for match in shape.TITLED.finditer(text):
-        yield match.span()
-    for pattern in (shape.BETWEEN, shape.LOOSE):
-        for match in pattern.finditer(text):
-            if _street_name(match["w"], lex):
-                yield match.span()
-    if any(word in folded for word in shape.SAID_WORDS):
-        for match in shape.SAID.finditer(text):
+    if "corner of" in folded:
+        yield from (match.span() for match in shape.CORNER.finditer(text))
+    wanted = [p for words, p in shape.ANCHORS if not words or any(word in folded for word in words)]
+    said = any(word in folded for word in shape.SAID_WORDS)
+    for begin, end in _around_digits(text):
+        for pattern in (*wanted, shape.TITLED):
+            yield from (match.span() for match in pattern.finditer(text, begin, end))
+        for pattern in (shape.ENDING, shape.BEFORE_ENDING, shape.ALONE):
+            for match in pattern.finditer(text, begin, end):
+                if not lex.flags(match["w"]) & KNOWN:
+                    yield match.span()
+        for pattern in (shape.BETWEEN, shape.LOOSE):
+            for match in pattern.finditer(text, begin, end):
+                if _street_name(match["w"], lex):
+                    yield match.span()
+        for match in shape.SAID.finditer(text, begin, end) if said else ():
             piece = _said(text, match.end())
             if piece:
                 yield piece
+
+
+def _around_digits(text: str) -> list[tuple[int, int]]:
+    """The stretches of `text` in which an address can be: all have a digit, and none is long."""
+    stretches: list[tuple[int, int]] = []
+    for match in _DIGITS.finditer(text):
+        begin, end = match.start() - _BEFORE, match.end() + _AFTER
+        if stretches and begin <= stretches[-1][1]:
+            stretches[-1] = (stretches[-1][0], end)
+        else:
+            stretches.append((_space(text, begin), end))
+    return [(max(0, begin), end) for begin, end in stretches]
+
+
+def _space(text: str, at: int) -> int:
+    """The last space before `at`, so that no word is cut."""
+    return max(text.rfind(" ", 0, at), 0) if at > 0 else 0
 
 
 def _street_name(words: str, lex: Lexicon) -> bool:

@@ -5,7 +5,7 @@ import pytest
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.settings import Scrub
 from ragbench_dagster.traffic.scrubbing import build_scrubber, stage_scrub
-from ragbench_dagster.traffic.scrubbing.scrubber import CACHE_CHARS, Scrubber
+from ragbench_dagster.traffic.scrubbing.scrubber import Scrubber
 
 
 def test_rows_come_out_in_order_with_spans_that_index_the_input():
@@ -31,17 +31,20 @@ def test_a_row_without_text_is_named_by_its_number(row):
         list(stage_scrub([{"text": "ok"}, row], build_scrubber(Scrub(ner="off"))))
 
 
-def test_the_cache_is_bounded():
+def test_the_cache_is_bounded(monkeypatch):
+    monkeypatch.setattr("ragbench_dagster.traffic.scrubbing.scrubber.CACHE_CHARS", 10_000)
     made = Scrubber(Scrub(ner="off"))
-    made.texts([f"{i} " + "plain words " * 800 for i in range(1000)])
-    assert made._cached_chars <= CACHE_CHARS
-    assert len(made._cache) < 1000
+    made.texts([f"number {i} " + "plain words " * 10 for i in range(300)])
+    assert made._cached_chars <= 10_000
+    assert 0 < len(made._cache) < 100
+    made.texts(["x" * 100_000])
+    assert "x" * 100_000 not in made._cache
 
 
 @pytest.mark.slow
 def test_several_processes_find_what_one_finds(monkeypatch):
     monkeypatch.setattr("ragbench_dagster.traffic.scrubbing.workers.WORTH", 10)
-    texts = [f"my name is Ada Testwood, mail u{i}@example.com" for i in range(1200)]
+    texts = [f"my name is Ada Testwood, mail u{i}@example.com" for i in range(700)]
     many = Scrubber(Scrub(ner="off", processes=2))
     try:
         assert many.texts(texts) == Scrubber(Scrub(ner="off")).texts(texts)
