@@ -81,9 +81,10 @@ def judge_tests(tests: list[Test], closed: list[Closed], judged: list[str], exam
             test.reason = shut.line
     _adjust([t for t in tests if t.run and t.severity == "fail"])
     _adjust([t for t in tests if t.run and t.severity == "warn"])
+    run = {severity: sum(1 for t in tests if t.run and t.severity == severity) for severity in ("fail", "warn")}
     for test in tests:
         test.verdict = _verdict(test)
-        _power(test, sum(1 for t in tests if t.run and t.severity == test.severity))
+        _power(test, run[test.severity])
     failed = [t for t in tests if t.verdict == "fail" and t.severity == "fail"]
     primary = [t for t in tests if t.primary]
     barring = _barring(closed, tests, judged)
@@ -103,8 +104,8 @@ def judge_tests(tests: list[Test], closed: list[Closed], judged: list[str], exam
             tests, key=lambda t: (order[t.verdict], not t.primary, t.p is None, t.p, t.system, t.metric, t.part)
         )
     ]
-    count = sum(1 for t in tests if t.run and t.severity == "fail")
-    return GateResult(verdict, [plain(r) for r in reasons], rows, as_rows(closed), count, [plain(n) for n in notes])
+    said, told = [plain(r) for r in reasons], [plain(n) for n in notes]
+    return GateResult(verdict, said, rows, as_rows(closed), run["fail"], told)
 
 
 def _adjust(tests: list[Test]) -> None:

@@ -18,7 +18,7 @@ from ragbench_dagster.calibration.stats.power import detectable_loss, pairs_to_p
 @pytest.mark.parametrize("psi", [0.04, 0.1, 0.2])
 def test_identical_systems_fail_at_most_five_percent_of_nights(psi, rho, n):
     rng = np.random.default_rng(41)
-    runs = 1000
+    runs = 600
     failed = sum(nights.identical_night(rng, n, psi, rho).verdict == "fail" for _ in range(runs))
     print(f"identical n={n} psi={psi} rho={rho}: false fail {failed / runs:.3f}")
     assert failed / runs <= 0.05

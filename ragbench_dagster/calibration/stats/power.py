@@ -48,9 +48,10 @@ def detectable_loss(
     for _ in range(200):
         error = _standard_error(effect, n, discordance, spread)
         fresh = max(z * error, margin + Z80 * error)
-        if abs(fresh - effect) < 1e-9:
+        done = abs(fresh - effect) < 1e-9
+        effect = fresh
+        if done:
             break
-        effect = (effect + fresh) / 2
     if spread is None:
         # an exact test needs so many losses to reach its level at all, and must see them in 3 of 4 nights
         losses = math.ceil(math.log2(max(tests, 1) / 0.05))
