@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ragbench_dagster.errors import UserError
 from ragbench_dagster.settings import Judge
 from ragbench_dagster.store import Workspace
 
@@ -34,6 +35,21 @@ def build_evaluator(metric: str, judge: Judge, ws: Workspace | None = None) -> A
     from ragbench_dagster.evaluation.judge.catalog import build_llm_evaluator
 
     return build_llm_evaluator(metric, judge, ws, _llm(judge, ws))
+
+
+def governed_llm(ws: Workspace) -> Any:
+    """The judge's LLM for an engine that uses the same provider: one limiter, retry layer and budget for both.
+
+    A LlamaIndex LLM, to be called asynchronously (`achat`, `acomplete`). Example, in an engine's factory:
+        llm = governed_llm(Workspace.open(root))
+
+    Raises:
+        UserError: the judge is the embedded one, or its settings are wrong.
+    """
+    llm = _llm(ws.settings.judge, ws)
+    if llm is None:
+        raise UserError("judge.provider: embedded has no LLM to share; set openai or openai_like")
+    return llm
 
 
 def _llm(judge: Judge, ws: Workspace | None) -> Any:

@@ -84,14 +84,12 @@ class Governor:
 
     async def _attempts(self, send: Send, chars: int, log: CallLog, stop: Stop, state: Attempts) -> dict[str, Any]:
         while True:
-            prompt, completion = self.meter.estimate(chars)
-            estimate = cost(self._price, prompt, completion)
-            self._afford(estimate)  # before the queue, so that nobody waits in vain
-            permit = await self._leave(prompt + completion, stop, state)
+            self._afford(chars)  # before the queue, so that nobody waits in vain
+            permit = await self._leave(chars, stop, state)
             actual = 0.0
             try:
-                self._afford(estimate)
-            except ItemFault:
+                estimate = self._afford(chars)
+            except (ItemFault, UserError):
                 self.limiter.release(permit, "none", 0)
                 raise
             self.budget.promise(estimate)
@@ -99,7 +97,7 @@ class Governor:
                 body, trouble, spent = await self._attempt(send, permit, state)
                 log.latency_ms += spent * 1000
                 if body is not None:
-                    actual = self._account(body, chars, (prompt, completion), log)
+                    actual = self._account(body, chars, log)
             finally:
                 self.budget.settle(estimate, actual)
             if body is not None:
@@ -109,19 +107,24 @@ class Governor:
             self._breaker.check(trouble)
             await self._pause(trouble, stop, state)
 
-    def _afford(self, usd: float) -> None:
+    def _afford(self, chars: int) -> float:
+        """The estimated cost of a call, USD; raises where the budget does not allow it."""
+        usd = cost(self._price, *self.meter.estimate(chars))
         if not self.budget.allows(usd):
             if not self.budget.spent and not self.budget.promised:
                 raise UserError(f"judge.budget_usd: {self.budget.limit:g} USD does not pay for one call; raise it")
             raise ItemFault("over_budget", f"judge.budget_usd ({self.budget.limit:g} USD) is used up")
+        return usd
 
-    async def _leave(self, tokens: float, stop: Stop, state: Attempts) -> Permit:
+    async def _leave(self, chars: int, stop: Stop, state: Attempts) -> Permit:
         if stop:
             raise Stopped
         before = time.monotonic()
         left = self._judge.deadline_s - (before - state.began if state.began is not None else 0)
         try:
-            permit = await self.limiter.acquire(tokens, again=state.made > 0, within_s=left)
+            permit = await self.limiter.acquire(
+                lambda: sum(self.meter.estimate(chars)), again=state.made > 0, within_s=left
+            )
         except TooLong as fault:
             self._breaker.held(fault.seconds)
             reason = f"the provider asks to wait {fault.seconds:.0f} s, longer than judge.deadline_s allows"
@@ -185,11 +188,11 @@ class Governor:
         if await stop.sleep(delay):
             raise Stopped
 
-    def _account(self, body: dict[str, Any], chars: int, estimate: tuple[float, float], log: CallLog) -> float:
+    def _account(self, body: dict[str, Any], chars: int, log: CallLog) -> float:
         """Add what an answered call took to `log`; returns its cost, USD."""
         prompt, completion = _tokens(body)
         if prompt is None or completion is None:
-            prompt, completion = round(estimate[0]), round(estimate[1])
+            prompt, completion = (round(n) for n in self.meter.estimate(chars))
             log.details["usage_estimated"] = True
         else:
             self.meter.observe(chars, prompt, completion)

@@ -26,7 +26,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from ragbench_dagster.evaluation.loop import Stop
 from ragbench_dagster.settings import Concurrency
 
 Outcome = Literal["ok", "rate", "fault", "none"]
@@ -103,19 +102,16 @@ class Limiter:
 
     def _enter(self, running: asyncio.AbstractEventLoop | None) -> None:
         self._loop = running
-        self._waiting: list[tuple[int, int, float, asyncio.Future[Permit]]] = []
+        self._waiting: list[tuple[int, int, Callable[[], float], asyncio.Future[Permit]]] = []
         self._count = 0
         self._timer: asyncio.TimerHandle | None = None
         self.in_flight = 0
 
-    async def acquire(
-        self, tokens: float, stop: Stop | None = None, again: bool = False, within_s: float | None = None
-    ) -> Permit:
-        """Wait for leave to send one attempt of about `tokens` tokens.
+    async def acquire(self, tokens: Callable[[], float], again: bool = False, within_s: float | None = None) -> Permit:
+        """Wait for leave to send one attempt.
 
         Args:
-            tokens: estimate of prompt and completion together.
-            stop: asked before and after.
+            tokens: estimates prompt and completion together, at the moment of leave: what was learnt in the queue counts.
             again: the attempt follows a fault; it goes first.
             within_s: seconds that the item has left; None: no bound.
 
@@ -128,7 +124,7 @@ class Limiter:
         held = self._held_until - self._clock()
         if within_s is not None and held > within_s:
             raise TooLong(held)
-        if not self._waiting and (permit := self._grant(tokens)) is not None:
+        if not self._waiting and (permit := self._grant(tokens())) is not None:
             return permit
         future: asyncio.Future[Permit] = running.create_future()
         self._count += 1
@@ -199,7 +195,7 @@ class Limiter:
             if future.done():  # cancelled
                 heapq.heappop(self._waiting)
                 continue
-            permit = self._grant(tokens)
+            permit = self._grant(tokens())
             if permit is None:
                 break
             heapq.heappop(self._waiting)

@@ -243,3 +243,22 @@ def test_any_base_evaluator_joins_by_import_path(serve, judge_of, workspace):
 def test_an_import_path_that_gives_no_evaluator_is_one_line(workspace, path: str, words: str):
     with pytest.raises(UserError, match=words):
         build_evaluator("x", Judge.model_validate({"evaluators": {"x": path}}), None)
+
+
+def test_an_engine_may_share_the_judges_llm_and_its_limits(serve, judge_of, workspace):
+    from ragbench_dagster.evaluation.judge import governed_llm
+
+    provider = serve(lambda seen: Act("an answer") if seen.attempt > 1 else Act(status=500, raw={"error": "x"}))
+    ws = workspace(judge_of(provider.base))
+    llm = governed_llm(ws)
+
+    async def engine() -> str:
+        said = await llm.acomplete("a question")
+        await llm.aclose()
+        return str(said)
+
+    assert asyncio.run(engine()) == "an answer"
+    assert len(provider.seen) == 2
+    assert governed_llm(ws) is llm
+    with pytest.raises(UserError, match="embedded"):
+        governed_llm(workspace(Judge.model_validate({})))

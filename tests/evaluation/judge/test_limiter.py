@@ -44,7 +44,7 @@ async def drive(limiter: Limiter, server: SlidingWindow, seconds: float, tokens:
 
     async def worker() -> None:
         while loop.time() - begin < seconds:
-            permit = await limiter.acquire(guess)
+            permit = await limiter.acquire(lambda: guess)
             await asyncio.sleep(rng.uniform(0.05, 0.1))
             used = tokens(rng)
             fine = server.take(used)
@@ -80,7 +80,7 @@ def test_concurrency_doubles_a_round_until_the_first_429_and_then_grows_slowly()
 
         async def worker() -> None:
             while loop.time() < begin + 1.1:
-                permit = await limiter.acquire(1)
+                permit = await limiter.acquire(lambda: 1)
                 await asyncio.sleep(0.1)
                 limiter.release(permit, outcome, 1, 0.0)  # type: ignore[arg-type]
 
@@ -103,14 +103,14 @@ def test_a_lone_429_holds_nobody_else_and_a_second_in_a_row_everybody():
     async def main() -> tuple[float, float]:
         loop = asyncio.get_running_loop()
         limiter = Limiter(None, None, WIDE, loop.time)
-        one, two = await limiter.acquire(1), await limiter.acquire(1)
+        one, two = await limiter.acquire(lambda: 1), await limiter.acquire(lambda: 1)
         limiter.release(one, "rate", 0, 7.0)
         begin = loop.time()
-        await limiter.acquire(1)
+        await limiter.acquire(lambda: 1)
         lone = loop.time() - begin
         limiter.release(two, "rate", 0, 7.0)
         begin = loop.time()
-        await limiter.acquire(1)
+        await limiter.acquire(lambda: 1)
         return lone, loop.time() - begin
 
     lone, second = virtual_time.run(main())
@@ -122,9 +122,9 @@ def test_who_may_not_wait_so_long_is_told_at_once():
     async def main() -> None:
         limiter = Limiter(None, None, WIDE, asyncio.get_running_loop().time)
         for _ in range(2):
-            limiter.release(await limiter.acquire(1), "rate", 0, 100.0)
+            limiter.release(await limiter.acquire(lambda: 1), "rate", 0, 100.0)
         with pytest.raises(TooLong):
-            await limiter.acquire(1, within_s=20)
+            await limiter.acquire(lambda: 1, within_s=20)
 
     virtual_time.run(main())
 
@@ -135,11 +135,11 @@ def test_retries_go_first_and_the_cancelled_leave_no_hole():
         order: list[str] = []
 
         async def one(name: str, again: bool) -> None:
-            permit = await limiter.acquire(1, again=again)
+            permit = await limiter.acquire(lambda: 1, again=again)
             order.append(name)
             limiter.release(permit, "fault")
 
-        held = await limiter.acquire(1)
+        held = await limiter.acquire(lambda: 1)
         tasks = [asyncio.create_task(one(n, n == "retry")) for n in ("first", "gone", "second", "retry")]
         await asyncio.sleep(0)
         tasks[1].cancel()
@@ -158,7 +158,7 @@ def test_the_pace_goes_on_in_the_next_event_loop_and_nothing_is_bound_to_the_fir
     assert shared_limiter("elsewhere", 60, None, WIDE) is not limiter
 
     async def one() -> None:
-        permit = await limiter.acquire(1)
+        permit = await limiter.acquire(lambda: 1)
         limiter.release(permit, "ok")
 
     async def late() -> bool:
@@ -177,8 +177,8 @@ def test_a_second_loop_does_not_inherit_who_waited_in_the_first():
     limiter = Limiter(None, None, Concurrency(min=1, start=1, max=1))
 
     async def left_hanging() -> None:
-        await limiter.acquire(1)
-        waiting = asyncio.create_task(limiter.acquire(1))
+        await limiter.acquire(lambda: 1)
+        waiting = asyncio.create_task(limiter.acquire(lambda: 1))
         await asyncio.sleep(0)
         waiting.cancel()
 
@@ -186,6 +186,6 @@ def test_a_second_loop_does_not_inherit_who_waited_in_the_first():
 
     async def works() -> None:
         async with asyncio.timeout(1):
-            limiter.release(await limiter.acquire(1), "ok")
+            limiter.release(await limiter.acquire(lambda: 1), "ok")
 
     asyncio.run(works())
