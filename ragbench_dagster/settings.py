@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 
 import yaml
 from pydantic import ValidationError, ValidationInfo, field_validator, model_validator
@@ -158,13 +158,22 @@ def _explain(fault: ValidationError) -> str:
     where = [str(p) for i, p in enumerate(error["loc"]) if not (i == 2 and p in tags and error["loc"][0] == "systems")]
     key = ".".join(where) or "file"
     if error["type"] == "extra_forbidden":
-        model: Any = Settings
-        for part in where[:-1]:
-            field = model.model_fields.get(part) if hasattr(model, "model_fields") else None
-            model = field.annotation if field else None
-        known = model.model_fields if hasattr(model, "model_fields") else ()
-        return f"{key}: unknown key{near(where[-1], known)}"
+        return f"{key}: unknown key{near(where[-1], _known_keys(error['loc'][:-1]))}"
     return f"{key}: {error['msg'].removeprefix('Value error, ')}"
+
+
+def _known_keys(path: tuple[Any, ...]) -> list[str]:
+    """The keys that may stand at `path`; a system's path holds its kind as pydantic tells it."""
+    kinds = {"engine": EngineSystem, "retriever": RetrieverSystem, "http": HttpSystem, "logged": LoggedSystem}
+    model: Any = Settings
+    for part in path:
+        if part in kinds and path[0] == "systems":
+            model = kinds[part]
+        elif hasattr(model, "model_fields"):
+            model = model.model_fields[part].annotation if part in model.model_fields else None
+        elif get_origin(model) is dict:
+            model = get_args(model)[1]
+    return list(getattr(model, "model_fields", ()))
 
 
 class _UniqueLoader(yaml.SafeLoader):

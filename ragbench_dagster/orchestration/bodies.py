@@ -15,6 +15,7 @@ import dagster as dg
 import pyarrow as pa
 
 from ragbench_dagster.errors import Interrupted, UserError
+from ragbench_dagster.orchestration.instance import disk_line
 from ragbench_dagster.orchestration.resources import WorkspaceResource, store_lock
 
 MAX_ROWS = 20
@@ -36,6 +37,9 @@ def guarded(body: Callable[..., Any]) -> Callable[..., Any]:
             except (UserError, Interrupted, dg.Failure):
                 raise
             except Exception as fault:
+                line = disk_line(ws, fault)
+                if line is not None:
+                    raise UserError(line) from None
                 frame = traceback.extract_tb(fault.__traceback__)[-1]
                 place = f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno} in {frame.name}"
                 raise RuntimeError(

@@ -7,14 +7,19 @@ one run at a time (SQLite).
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
 
+from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace, write_text
 
 PID_TAG = "ragbench/process"
+LITTLE = 1_000_000  # bytes free below which an I/O error of SQLite means a full disk
 MAX_RUNTIME_S = 24 * 3600
 
 CONFIG = f"""\
@@ -46,6 +51,40 @@ def open_instance(ws: Workspace) -> DagsterInstance:
     instance = DagsterInstance.get()
     reap(instance)
     return instance
+
+
+@contextlib.contextmanager
+def disk_faults(ws: Workspace) -> Iterator[None]:
+    """Turn what SQLite and the system say of a full or read-only disk into one line.
+
+    Dagster writes its own databases, so these faults arise in its code too.
+
+    Raises:
+        UserError: the disk of the workspace is full, read-only or not writable for this user.
+    """
+    try:
+        yield
+    except Exception as fault:
+        line = disk_line(ws, fault)
+        if line is None:
+            raise
+        raise UserError(line) from fault
+
+
+def disk_line(ws: Workspace, fault: BaseException) -> str | None:
+    """What is wrong with the disk where `fault` comes from it, else None."""
+    seen: BaseException | None = fault
+    while seen is not None:
+        text = str(seen).lower()
+        full = getattr(seen, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or "database or disk is full" in text
+        if full or ("disk i/o error" in text and shutil.disk_usage(ws.root).free < LITTLE):
+            return f"{ws.root}: no space left on the disk; free some and run again"
+        if getattr(seen, "errno", None) == errno.EROFS or "readonly database" in text:
+            return f"{ws.root}: the file system is read-only; make it writable"
+        if getattr(seen, "errno", None) == errno.EACCES:
+            return f"{ws.root}: permission denied; make it writable for this user"
+        seen = seen.__cause__ or seen.__context__
+    return None
 
 
 def process_mark() -> str:

@@ -17,7 +17,7 @@ from ragbench_dagster.errors import UserError
 from ragbench_dagster.orchestration.build import build_definitions
 from ragbench_dagster.orchestration.checks import CHECKS, evaluate
 from ragbench_dagster.orchestration.execute import TRACKING, RunOutcome, run_job
-from ragbench_dagster.orchestration.instance import open_instance
+from ragbench_dagster.orchestration.instance import disk_faults, open_instance
 from ragbench_dagster.orchestration.jobs import INGEST
 from ragbench_dagster.orchestration.partitions import first_day, ranges, today
 from ragbench_dagster.orchestration.resources import WorkspaceResource, show_progress_with, store_lock
@@ -85,7 +85,7 @@ def run_night(
     outcome = NightOutcome(day)
     show_progress_with(progress)
     tell = progress or (lambda *_: None)
-    with store_lock(ws.root, lambda: tell("waiting for another run in this workspace", 0, 0)):
+    with disk_faults(ws), store_lock(ws.root, lambda: tell("waiting for another run in this workspace", 0, 0)):
         instance = open_instance(ws)
         resource = WorkspaceResource(root=str(ws.root), sample=ws.sample, max_usd=-1.0 if max_usd is None else max_usd)
         defs = build_definitions({"workspace": resource})
@@ -110,7 +110,7 @@ def prepare_dataset(ws: Workspace, day: str, progress: Progress | None = None) -
     outcome = NightOutcome(day)
     show_progress_with(progress)
     tell = progress or (lambda *_: None)
-    with store_lock(ws.root, lambda: tell("waiting for another run in this workspace", 0, 0)):
+    with disk_faults(ws), store_lock(ws.root, lambda: tell("waiting for another run in this workspace", 0, 0)):
         instance = open_instance(ws)
         defs = build_definitions({"workspace": WorkspaceResource(root=str(ws.root))})
         _catch_up(ws, defs, instance, outcome, tell)
