@@ -39,9 +39,7 @@ from ragbench_dagster.settings import Settings, load_settings
 
 def dumps(value: Any) -> str:
     """Strict JSON with sorted keys; NaN and infinities become null (unknown is not zero)."""
-    return json.dumps(
-        finite(value), ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False, default=str
-    )
+    return json.dumps(finite(value), ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False, default=str)
 
 
 def finite(value: Any) -> Any:
@@ -132,9 +130,7 @@ def read_json(path: Path) -> Any:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as fault:
-        raise UserError(
-            f"{path}: cannot be read ({fault.__class__.__name__}); delete it and run again"
-        ) from fault
+        raise UserError(f"{path}: cannot be read ({fault.__class__.__name__}); delete it and run again") from fault
 
 
 def write_table(path: Path, table: pa.Table, metadata: dict[str, str] | None = None) -> bool:

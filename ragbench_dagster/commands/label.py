@@ -48,3 +48,34 @@ def import_(
         print_json(found)
     else:
         print_table("Labels", ["figure", "value"], [[k, v] for k, v in found.items()])
+
+
+@app.command("paraphrase")
+def paraphrase_(
+    n: Annotated[int, typer.Option("-n", min=1, help="How many questions.")] = 50,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Have the judge's LLM rephrase the heaviest labelled questions; marked synthetic, never part of the gate."""
+    import asyncio
+
+    from ragbench_dagster.dataset.labelling import paraphrase
+    from ragbench_dagster.evaluation.judge import governed_llm
+
+    ws = open_workspace(workspace)
+    llm = governed_llm(ws)
+
+    async def work() -> dict[str, int]:
+        async def ask(prompt: str) -> str:
+            return str((await llm.acomplete(prompt)).text)
+
+        try:
+            return await paraphrase(ws, n, ask)
+        finally:
+            await llm.aclose()
+
+    found = asyncio.run(work())
+    if as_json:
+        print_json(found)
+    else:
+        print_table("Paraphrases", ["figure", "value"], [[k, v] for k, v in found.items()])
