@@ -158,7 +158,9 @@ def of_answer(status: int, headers: Mapping[str, str], body: Any, now: float, pr
 def of_success(body: Any, headers: Mapping[str, str], now: float, prompt: str = "") -> Trouble | None:
     """The trouble inside an HTTP 200: an error object, no choices, or something that is no JSON at all."""
     if not isinstance(body, Mapping):
-        return Trouble("address", "200 but the answer is no chat completion; is judge.api_base right?")
+        if isinstance(body, str) and body.lstrip().startswith("<"):
+            return Trouble("address", "200 with a web page")
+        return Trouble("server", "200 without a JSON object", wait_of(headers, body, now))
     choices = body.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     inner = first.get("error") if isinstance(first, Mapping) else None
@@ -169,8 +171,18 @@ def of_success(body: Any, headers: Mapping[str, str], now: float, prompt: str = 
         trouble.reason = f"200 with an error inside: {trouble.reason}"
         return trouble
     if not isinstance(first, Mapping) or not isinstance(first.get("message"), Mapping):
+        if isinstance(first, Mapping) and finish_of(first.get("finish_reason")) == "content_filter":
+            return Trouble("refused", "the provider's content filter stopped the reply")
         return Trouble("server", "200 without choices", wait_of(headers, body, now))
     return None
+
+
+def finish_of(reason: Any) -> str:
+    """Why a reply ended, in OpenAI's words whatever the provider's."""
+    word = str(reason or "").lower().replace("-", "_")
+    if word in ("safety", "prohibited_content", "blocklist", "spii", "recitation", "content_filtered", "refusal"):
+        return "content_filter"
+    return "length" if word in ("max_tokens", "model_length", "max_output_tokens") else word
 
 
 def of_exception(fault: BaseException) -> Trouble:

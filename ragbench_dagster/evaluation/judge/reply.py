@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ragbench_dagster.evaluation.judge.faults import finish_of
+
 _RAW_LIMIT = 20_000  # characters of a reply that the ledger keeps
 
 
@@ -54,7 +56,7 @@ def reply_of(response: Any) -> Reply:
     tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
     return Reply(
         text=text_of(message),
-        finish=str(choice.get("finish_reason") or "").lower(),
+        finish=finish_of(choice.get("finish_reason")),
         refusal=_string(message.get("refusal")) or _part(message.get("content"), "refusal"),
         reasoning=_string(message.get("reasoning_content")) or _string(message.get("reasoning")),
         logprobs=[t for t in tokens if isinstance(t, Mapping)] if isinstance(tokens, list) else None,  # type: ignore[misc]

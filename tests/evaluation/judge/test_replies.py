@@ -109,6 +109,8 @@ ENVELOPES: dict[str, tuple[Act, str, bool | None]] = {
     "content null": (Act(None), "unparsable", None),
     "empty": (Act(""), "unparsable", None),
     "empty at the limit": (Act("", finish="length"), "truncated", None),
+    "empty at another's limit": (Act("", finish="MAX_TOKENS"), "truncated", None),
+    "another's filter": (Act("", finish="PROHIBITED_CONTENT"), "refused", None),
     "thinking at the limit": (Act("<think>it looks like YES", finish="length"), "truncated", None),
     "verdict, then the limit": (Act("NO. The passage says that the", finish="length"), "scored", False),
     "content filter": (Act("", finish="content_filter"), "refused", None),
