@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
+_TOKEN = re.compile(r"[^\W\d_]+")
 _DIGIT = re.compile(r"[0-9]")
-_DIGITS = re.compile(r"[0-9][0-9() ./x*+-]*[0-9]")
 
 
 @dataclass
@@ -19,6 +19,7 @@ class Facts:
     """One text and what is cheap to know about it."""
 
     text: str
+    skip: bool = True  # False: rules inside a recogniser are not skipped either (the tests compare)
     entities: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # what an NER model said: label -> spans
     ner_ran: bool = False
 
@@ -26,10 +27,19 @@ class Facts:
     def folded(self) -> str:
         """Caseless form for substring tests only: its offsets may differ from the text's.
 
-        `re.IGNORECASE` also pairs the dotless i with i, which casefold does not.
+        `re.IGNORECASE` also pairs the dotless i and the dotted capital I with i, which casefold does not.
         """
         text = self.text
-        return text.lower() if text.isascii() else text.casefold().replace("ı", "i")
+        return text.lower() if text.isascii() else text.casefold().replace("ı", "i").replace("\u0307", "")
+
+    @cached_property
+    def tokens(self) -> frozenset[str]:
+        """The words of the folded text."""
+        return frozenset(_TOKEN.findall(self.folded))
+
+    def has(self, words: frozenset[str]) -> bool:
+        """One of `words` (folded) stands in the text as a word."""
+        return not self.skip or not words.isdisjoint(self.tokens)
 
     @cached_property
     def digit(self) -> bool:

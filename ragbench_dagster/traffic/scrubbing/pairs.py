@@ -72,6 +72,9 @@ def listed(text: str, words: Words) -> Iterator[Span]:
     """All items of an enumeration of three or more single words of which most are given names."""
     at = 0
     while at < len(words) - 2:
+        if text[words[at][1]] != ",":
+            at += 1
+            continue
         run = _run(text, words, at)
         if len(run) >= 3:
             sure = sum(1 for i in run if words[i][3] & FIRST and not words[i][3] & (ORDINARY | PLACE | STOP))

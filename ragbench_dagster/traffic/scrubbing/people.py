@@ -63,11 +63,11 @@ def telling(word: str, bits: int) -> bool:
     return len(word) > 2 and not bits & KNOWN and NAME_CASE.fullmatch(word) is not None
 
 
-def wants_ner(facts: Facts, lex: Lexicon) -> bool:
+def wants_ner(text: str, lex: Lexicon) -> bool:
     """A word for which the model's answer can matter: one that it may call a person, or a place."""
     return any(
         (bits & NAME and not bits & ORDINARY) or (word[0].isupper() and not bits & KNOWN)
-        for word, bits in classified(facts.text, lex)
+        for word, bits in classified(text, lex)
     )
 
 

@@ -26,7 +26,7 @@ from ragbench_dagster.traffic.scrubbing import (
 from ragbench_dagster.traffic.scrubbing.entities import NER_LABELS, Chosen, choose
 from ragbench_dagster.traffic.scrubbing.facts import Facts
 from ragbench_dagster.traffic.scrubbing.lexicon import lexicon
-from ragbench_dagster.traffic.scrubbing.ner import Entities, installed_model, ner_for
+from ragbench_dagster.traffic.scrubbing.ner import installed_model, ner_for
 from ragbench_dagster.traffic.scrubbing.placeholders import Numbering, Request, ScrubbedRequest, scrub_request
 from ragbench_dagster.traffic.scrubbing.spans import PLACEHOLDER, Span, clear_of, resolve
 from ragbench_dagster.traffic.scrubbing.view import View, view_of
@@ -162,20 +162,23 @@ class Scrubber:
     def find_all(self, texts: Sequence[str]) -> list[tuple[Span, ...]]:
         """The spans of each text, in this process and without the cache."""
         views = [view_of(text) for text in texts]
-        facts = [Facts(_masked(view.text)) for view in views]
+        facts = [Facts(_masked(view.text), self._skip) for view in views]
         self._ask_model(facts)
         return [tuple(self._find(text, view, fact)) for text, view, fact in zip(texts, views, facts, strict=True)]
 
     def _ask_model(self, facts: list[Facts]) -> None:
         if self.ner is None:
             return
-        lex = self._lexicon
-        wanted = [f for f in facts if not self._skip or self._labels or (lex is not None and people.wants_ner(f, lex))]
-        answers: list[Entities] = self.ner.entities([f.text for f in wanted]) if wanted else []
-        for fact, entities in zip(wanted, answers, strict=True):
+        answers = self.ner.entities([fact.text for fact in facts], self._wants_model)
+        for fact, entities in zip(facts, answers, strict=True):
             fact.entities = entities
-        for fact in facts:
             fact.ner_ran = True
+
+    def _wants_model(self, piece: str) -> bool:
+        """The model's answer on this piece can change a result."""
+        if not self._skip or self._labels:
+            return True
+        return self._lexicon is not None and people.wants_ner(piece, self._lexicon)
 
     def _find(self, text: str, view: View, facts: Facts) -> list[Span]:
         found: list[Span] = []

@@ -53,25 +53,43 @@ def _c(pattern: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
     return re.compile(pattern, flags)
 
 
-# (a folded literal of which one must be in the text, or () for none; the pattern)
-ANCHORS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
-    (("psc", "cmr", "unit", "apo", "fpo", "dpo"), _c(_MILITARY)),
-    (("apt", "apartment", "box", "post", "apartado", "postale", "psc", "suite"), _c(_SURE_UNIT)),
+def _words(alternatives: str) -> frozenset[str]:
+    """The folded words that a list of alternatives begins with; "hills?" gives both."""
+    found: set[str] = set()
+    for part in alternatives.removeprefix(r"\b(?:").removesuffix(r")\b\.?").split("|"):
+        word = re.sub(r"\\.|\W", "", part.removesuffix("s?")).casefold()
+        found |= {word, word + "s"} if part.endswith("s?") else {word}
+    return frozenset(found)
+
+
+ALWAYS: frozenset[str] = frozenset()
+# (words of which one must be in the text, none: always; the pattern)
+ANCHORS: tuple[tuple[frozenset[str], re.Pattern[str]], ...] = (
+    (frozenset({"psc", "cmr", "unit", "apo", "fpo", "dpo"}), _c(_MILITARY)),
     (
-        (),
+        frozenset("apt apartment box pobox postbox postfach postboks apartado postale psc suite".split()),
+        _c(_SURE_UNIT),
+    ),
+    (
+        _words(_SURE),
         _c(
             rf"\b{N},?\s{_COMPASS}(?:\d{{1,3}}(?:st|nd|rd|th)|{_NOT_STREET}{W})(?:\s{_NOT_STREET}{W}){{0,3}}?\s(?:{_SURE})(?!\w)\.?"
         ),
     ),
-    ((), _c(rf"(?:\b{N}\s)?{_PREFIX}\s(?:{W}\s){{0,5}}?{W},?\s{N}\b")),
-    ((), _c(rf"\b{N},?\s(?:{_FRENCH})\s{W}(?:\s{W}){{0,4}}")),
-    ((), _c(rf"(?:{W}\s){{1,4}}{_HUNGARIAN}")),
+    (_words(_PREFIX), _c(rf"(?:\b{N}\s)?{_PREFIX}\s(?:{W}\s){{0,5}}?{W},?\s{N}\b")),
+    (_words(_FRENCH), _c(rf"\b{N},?\s(?:{_FRENCH})\s{W}(?:\s{W}){{0,4}}")),
+    (_words("utca|u|út|útja|tér|tere|rkp|krt|körút|sétány|köz|sor"), _c(rf"(?:{W}\s){{1,4}}{_HUNGARIAN}")),
 )
 CORNER = _c(rf"\bthe\scorner\sof\s(?:{N})?[^\n?!]{{3,70}}?\sand\s{W}(?:\s{W}){{0,3}}")
 # A word with a street ending and a number; the word itself must be in no dictionary ("monitoring 5").
 ENDING = _c(rf"\b(?P<w>[^\W\d_]{{2,40}}{_ENDINGS})\s{N}\b\.?")
-LOOSE = _c(rf"(?:\b{N}\s)?{_LOOSE_PREFIX}\s(?P<w>(?:{W}\s){{0,5}}?{W}),?\s{N}\b")
 BEFORE_ENDING = _c(rf"\b{N}\s(?P<w>[^\W\d_]{{2,40}}{_ENDINGS})(?!\w)")
+ENDINGS = tuple(
+    sorted({"strasse", *_words(_ENDINGS.removeprefix("(?:stra(?:ß|ss)e|").removesuffix(")").replace(r"\.?", ""))})
+)
+LOOSE_WORDS = _words(_LOOSE_PREFIX)
+LOOSE = _c(rf"(?:\b{N}\s)?{_LOOSE_PREFIX}\s(?P<w>(?:{W}\s){{0,5}}?{W}),?\s{N}\b")
+ALONE_WORDS = _words(_ALONE)
 ALONE = _c(rf"\b(?P<w>{W})\s(?:{_ALONE})\s{N}\b")
 TITLED = _c(
     rf"\b(?!(?:1[6-9]|20)\d\d\s)\d{{1,6}}[a-zA-Z]?,?\x20(?:[NSEW]\.?\x20|(?:North|South|East|West)\x20)?(?:[A-ZÀ-ÖØ-Þ][\w.'’-]{{0,30}}\x20){{1,4}}(?i:{_EVERYDAY})\b\.?",
@@ -84,7 +102,7 @@ BETWEEN = _c(
     re.IGNORECASE | re.MULTILINE,
 )
 SAID = _c(
-    r"\b(?:(?:my|his|her|their|our|billing|shipping|home|mailing|postal|delivery|street|new|old|current|work|office|full)\s)?address"
+    r"\b(?:(?:my|his|her|their|our|billing|shipping|home|mailing|postal|delivery|street|new|old|current|work|office|full)\s)?address\b"
     r"(?:\s(?:of|for)\s[^.\n?!]{1,60}?)?\s?(?:is(?:\snow)?|was|to|with|:|=|changed\sto|should\sbe|\s(?=\d{1,5}\s[^\W\d_]))\s{0,3}"
     r"|\b(?:i|we|he|she|they)\s(?:now\s|currently\s)?(?:live|lives|living|reside|resides|stay|moved|moving)\s(?:at|on|in|to)\s"
     r"|\b(?:i'm|we're)\sliving\s(?:at|on)\s"
@@ -93,10 +111,10 @@ SAID = _c(
     r"|\b(?:ship|send|deliver|mail|post|forward|delivered|delivery|shipped|sent)\s(?:it|this|them|my\s\w{1,20}|the\s\w{1,20}|that|a\s\w{1,20})?\s?(?:to|at)\s(?=\d)"
     r"|\bwohne\s(?:in|an)\s(?:der|dem)?\s?|\bvivo\sen\s|\bj'habite\s(?:au|à)?\s?|\babito\s(?:in|a)\s|\bmoro\s(?:na|no|em)\s|\bik\swoon\s(?:op|in|aan)\s"
 )
-SAID_WORDS = (
-    "address", " live", "living", "reside", " stay", " moved", " moving", "located", " is at ", " is on ", " are at ", " are on ", "ship", "send",
-    "deliver", "mail", "post", "forward", "sent", "wohne", "vivo", "habite", "abito", "moro", "woon",
-)  # fmt: skip
+SAID_WORDS = frozenset(
+    "address live lives living reside resides stay moved moving located office store shop branch house home restaurant clinic school building"
+    " warehouse hotel ship send deliver mail post forward delivered delivery shipped sent wohne vivo habite abito moro woon".split()
+)
 ZIP = _c(
     r"\b(?:\d{5}(?:-\d{4})?|[A-Z]\d[A-Z]\s?\d[A-Z]\d|[A-Z]{1,2}\d[A-Z\d]?\s\d[A-Z]{2}|\d{4}\s?[A-Z]{2}|\d{3}\s\d{2}|\d{2}-\d{3}|\d{5}-\d{3})\b"
 )

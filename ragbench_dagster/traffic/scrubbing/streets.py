@@ -30,19 +30,23 @@ def streets(facts: Facts, lex: Lexicon) -> Iterator[Span]:
 
 
 def _anchors(facts: Facts, lex: Lexicon) -> Iterator[tuple[int, int]]:
-    text, folded = facts.text, facts.folded
-    if "corner of" in folded:
+    text = facts.text
+    if not facts.skip or "corner" in facts.folded:
         yield from (match.span() for match in shape.CORNER.finditer(text))
-    wanted = [p for words, p in shape.ANCHORS if not words or any(word in folded for word in words)]
-    said = any(word in folded for word in shape.SAID_WORDS)
+    wanted = [pattern for words, pattern in shape.ANCHORS if facts.has(words)]
+    checked = [shape.ALONE] if facts.has(shape.ALONE_WORDS) else []
+    if not facts.skip or any(token.endswith(shape.ENDINGS) for token in facts.tokens):
+        checked += [shape.ENDING, shape.BEFORE_ENDING]
+    named = [shape.BETWEEN, shape.LOOSE] if facts.has(shape.LOOSE_WORDS) else [shape.BETWEEN]
+    said = facts.has(shape.SAID_WORDS)
     for begin, end in _around_digits(text):
         for pattern in (*wanted, shape.TITLED):
             yield from (match.span() for match in pattern.finditer(text, begin, end))
-        for pattern in (shape.ENDING, shape.BEFORE_ENDING, shape.ALONE):
+        for pattern in checked:
             for match in pattern.finditer(text, begin, end):
                 if not lex.flags(match["w"]) & KNOWN:
                     yield match.span()
-        for pattern in (shape.BETWEEN, shape.LOOSE):
+        for pattern in named:
             for match in pattern.finditer(text, begin, end):
                 if _street_name(match["w"], lex):
                     yield match.span()
@@ -121,4 +125,4 @@ def _grow(text: str, start: int, end: int) -> tuple[int, int]:
 
 def might_street(facts: Facts) -> bool:
     """Every address has a number, but for the corner of two streets."""
-    return facts.digit or "corner of" in facts.folded
+    return facts.digit or "corner" in facts.folded

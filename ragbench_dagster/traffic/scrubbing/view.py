@@ -43,8 +43,13 @@ class View:
 
 def view_of(text: str) -> View:
     """The view of `text`; plain text costs one scan and no copy."""
-    if text.isascii() or not any(_special(ch) for ch in set(text)):
+    if text.isascii():
         return View(text, None, len(text))
+    special = [ch for ch in set(text) if _special(ch)]
+    if not special:
+        return View(text, None, len(text))
+    if not any(ord(ch) in _INVISIBLE or unicodedata.combining(ch) for ch in special):
+        return View(text.translate({ord(ch): _fold(ch) for ch in special}), None, len(text))
     out: list[str] = []
     origin: list[int] = []
     for at, ch in enumerate(text):
