@@ -6,11 +6,12 @@ Settings are read only when a workspace is named; otherwise pure defaults, from 
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import msgspec
 import typer
@@ -55,11 +56,16 @@ def _decode(line: bytes) -> Any:
     try:
         return msgspec.json.decode(line)
     except msgspec.DecodeError:
-        # json reads what msgspec refuses: a lone surrogate. NaN stays refused.
-        return json.loads(line, parse_constant=_refuse)
+        # json reads what msgspec refuses: a lone surrogate. NaN and numbers beyond a double stay refused.
+        return json.loads(line, parse_constant=_refuse, parse_float=_finite)
 
 
-def _refuse(word: str) -> None:
+def _finite(word: str) -> float:
+    value = float(word)
+    return value if math.isfinite(value) else _refuse(word)
+
+
+def _refuse(word: str) -> NoReturn:
     raise ValueError(word)
 
 
@@ -71,7 +77,7 @@ def write_rows(rows: Iterable[dict[str, Any]]) -> None:
             out.write(msgspec.json.encode(row) + b"\n")  # five times as fast; NaN becomes null
         except (TypeError, UnicodeEncodeError):
             text = json.dumps(finite(row), ensure_ascii=False, allow_nan=False)
-            out.write(text.encode("utf-8", "replace") + b"\n")
+            out.write(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode() + b"\n")
     out.flush()
 
 
