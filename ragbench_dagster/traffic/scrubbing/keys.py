@@ -125,7 +125,8 @@ def _random(value: str) -> bool:
     core = [c for c in value if c.isalnum()]
     upper, lower, digits = (sum(test(c) for c in core) for test in (str.isupper, str.islower, str.isdigit))
     changes = sum(a.isdigit() != b.isdigit() or a.isupper() != b.isupper() for a, b in pairwise(core))
-    return min(upper, lower, digits) >= 2 and upper + lower >= 8 and changes * 4 >= len(core) and value.count("/") <= 3
+    mixed = min(upper, lower, digits) >= 2 and upper + lower >= 8 and changes * 4 >= len(core)
+    return mixed and len(re.findall(r"[0-9]+", value)) >= 3 and value.count("/") <= 3
 
 
 def secrets(facts: Facts) -> Iterator[Span]:

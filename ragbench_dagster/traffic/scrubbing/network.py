@@ -111,11 +111,15 @@ _BETWEEN_VERSIONS = re.compile(
 )
 
 
+# Loopback, "any" and broadcast: everyone's, so nobody's.
+_NOBODY = re.compile(r"127(?:\.\d{1,3}){3}|0\.0\.0\.0|255(?:\.255){3}")
+
+
 def _quads(text: str) -> Iterator[Span]:
     previous_version_end: int | None = None
     for match in _QUAD.finditer(text):
         host = match[0].split("/")[0]
-        if any(int(part) > 255 for part in host.split(".")):
+        if any(int(part) > 255 for part in host.split(".")) or _NOBODY.fullmatch(host):
             continue
         before = text[max(0, match.start() - 24) : match.start()]
         beside = previous_version_end is not None and _BETWEEN_VERSIONS.match(

@@ -127,6 +127,8 @@ def _looks_dialled(raw: str, number: str) -> bool:
     """Without a word: written in groups as people write numbers, and valid in one of the commonest plans."""
     groups = re.findall(r"\d+", raw)
     lengths = [len(group) for group in groups]
+    if len(groups) == 2 and re.fullmatch(r"(?:19|20)\d\d", groups[0]):
+        return False  # "invoice 2024-00123"
     if len(groups) < 2 or min(lengths) < 2 or lengths == [3, 2, 4] or len(number) < 9:
         return False
     dotted = re.search(r"\d\.\d", raw) and len(groups) != 3

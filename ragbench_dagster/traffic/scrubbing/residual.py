@@ -55,9 +55,10 @@ def _certain(type_: str, value: str, before: str) -> bool:
         if _VERSION.search(before):
             return False
         try:
-            ipaddress.IPv4Address(value)
+            address = ipaddress.IPv4Address(value)
         except ValueError:
             return False
+        return not (address.is_loopback or address.is_unspecified or value == "255.255.255.255")
     return True
 
 

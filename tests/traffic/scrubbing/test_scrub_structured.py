@@ -82,6 +82,10 @@ KEPT = [
     "room for 4 people at 5 pm on march 2 and 3",
     "call 5 times a day",
     "error 0x80070057 in build 22621.1702",
+    "bind to 127.0.0.1:5432 or 0.0.0.0",
+    "invoice 2024-00123 vs 2024-00124",
+    "class MyVeryLongClassNameForTesting123 is missing",
+    "the COVID-19 AGEE stream and 2 Kafka Streams",
     "a 5 minute drive or a 3 hard drive raid",
 ]
 
