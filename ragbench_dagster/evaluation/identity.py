@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
@@ -62,7 +63,10 @@ def verdict_key(shared: str, item: Item) -> str:
     """32 hex digits over `shared` (see `prefix`) and every input of the item."""
     optional = ["\0" if text is None else "=" + text for text in (item.reference, item.second)]
     counts = f"{len(item.contexts)} {len(item.history)}"
-    return digest(shared, item.query, item.response, *optional, counts, *item.contexts, *item.history)
+    parts = (shared, item.query, item.response, *optional, counts, *item.contexts, *item.history)
+    # Each with its length before it, so that no two lists of texts give the same bytes.
+    whole = "".join([f"{len(part)}:{part}" for part in parts])
+    return sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -82,7 +82,9 @@ class Ledger:
         try:
             if is_sqlite and self._url.database:
                 Path(self._url.database).parent.mkdir(parents=True, exist_ok=True)
-            self._engine = sa.create_engine(self._url, **({"connect_args": {"timeout": 60}} if is_sqlite else {}))
+            # Every statement here is a transaction of its own: no round trips for BEGIN and COMMIT.
+            options: dict[str, Any] = {"connect_args": {"timeout": 60}} if is_sqlite else {}
+            self._engine = sa.create_engine(self._url, isolation_level="AUTOCOMMIT", **options)
             if is_sqlite:
                 sa.event.listen(self._engine, "connect", _sqlite_pragmas)
             SCHEMA.create_all(self._engine)
@@ -156,9 +158,7 @@ class Ledger:
         driver: Any = self._connection.connection.driver_connection
         try:
             driver.cursor().execute(self._insert, values)
-            driver.commit()
         except self._driver_error as fault:
-            driver.rollback()
             raise self._explain(fault) from fault
 
     def failures(self, day: str, system: str) -> dict[str, Verdict]:

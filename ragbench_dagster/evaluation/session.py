@@ -19,7 +19,7 @@ from ragbench_dagster.settings import Judge
 from ragbench_dagster.store import Workspace
 
 Pair = tuple[str, Item]  # metric, item
-_LOOK_UP = 500  # items looked up in the ledger together
+_LOOK_UP = 500  # items looked up in the ledger together; calls in flight wait meanwhile
 
 
 class Job(NamedTuple):
@@ -173,7 +173,7 @@ class Session:
             meter.show()
 
     def _record(self, job: Job, verdict: Verdict) -> None:
-        entry = replace(self._entry[job.metric], key=job.key, example_id=job.item.example_id)
+        entry = self._entry[job.metric]._replace(key=job.key, example_id=job.item.example_id)
         if self._marks[job.metric]:
             verdict = replace(verdict, details={**verdict.details, **self._marks[job.metric]})
         self._ledger.keep(entry, verdict)
