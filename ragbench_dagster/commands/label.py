@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from ragbench_dagster.commands.common import JsonOption, WorkspaceOption, open_workspace, print_json, print_table, say
+from ragbench_dagster.commands.common import (
+    DateOption,
+    JsonOption,
+    WorkspaceOption,
+    last_night,
+    open_workspace,
+    print_json,
+    print_table,
+    say,
+)
 
 app = typer.Typer(help="The labelling queue: the heaviest unlabelled questions.", no_args_is_help=True)
 
@@ -48,6 +57,25 @@ def import_(
         print_json(found)
     else:
         print_table("Labels", ["figure", "value"], [[k, v] for k, v in found.items()])
+
+
+@app.command("answers")
+def answers_(
+    system: Annotated[str, typer.Option("--system", help="Whose answers.")],
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", help="Judged metric; may be given several times.")
+    ] = None,
+    n: Annotated[int, typer.Option("-n", min=1, help="How many answers.")] = 200,
+    date: DateOption = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Draw a random sample of a night's answers for people to grade: the best correction of the judge there is."""
+    from ragbench_dagster.calibration.sampling import label_sample
+
+    ws = open_workspace(workspace)
+    day = last_night(ws, date)
+    path = label_sample(ws, day, system, metric or ws.settings.judged_metrics, n)
+    say(f"wrote {path}; fill in human, then: ragbench run --date {day}")
 
 
 @app.command("paraphrase")

@@ -134,28 +134,31 @@ def _catch_up(
         if not done.success:
             raise RuntimeError(f"run {done.run_id[:8]} failed: {done.fault}")
         outcome.caught_up.append((first, last))
-        _report_checks(ws, instance, [d for d in missing if first <= d <= last], outcome)
+        _report_checks(ws, instance, done.run_id, [d for d in missing if first <= d <= last], outcome)
 
 
-def _report_checks(ws: Workspace, instance: DagsterInstance, days: list[str], outcome: NightOutcome) -> None:
+def _report_checks(
+    ws: Workspace, instance: DagsterInstance, run_id: str, days: list[str], outcome: NightOutcome
+) -> None:
     for day in days:
         for asset in INGEST:
             for check, blocking in CHECKS[asset]:
                 result = evaluate(ws, day, check, blocking)
                 if blocking and not result.passed:
                     outcome.blocked.append(f"{day}: {asset}: {check.__name__}: {result.description}")
-                instance.report_runless_asset_event(
-                    AssetCheckEvaluation(
-                        asset_key=dg.AssetKey(asset),
-                        check_name=check.__name__,
-                        passed=result.passed,
-                        metadata=result.metadata,
-                        severity=result.severity,
-                        description=result.description,
-                        blocking=blocking,
-                        partition=day,
-                    )
+                evaluation = AssetCheckEvaluation(
+                    asset_key=dg.AssetKey(asset),
+                    check_name=check.__name__,
+                    passed=result.passed,
+                    metadata=result.metadata,
+                    severity=result.severity,
+                    description=result.description,
+                    blocking=blocking,
+                    partition=day,
                 )
+                # As an event of the range run: a runless one may be reported once for a day, and never again.
+                event = dg.DagsterEvent("ASSET_CHECK_EVALUATION", "catch_up", event_specific_data=evaluation)
+                instance.report_dagster_event(event, run_id=run_id)
 
 
 def _branch(defs: dg.Definitions, system: str) -> frozenset[dg.AssetKey]:

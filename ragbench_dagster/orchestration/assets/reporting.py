@@ -51,12 +51,21 @@ def reporting_assets(days: dg.DailyPartitionsDefinition, systems: list[str]) -> 
     )
     def score_table(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> Any:
         from ragbench_dagster.evaluation.night import write_manifest
+        from ragbench_dagster.reporting.pairwise import judge_pairs
         from ragbench_dagster.reporting.scores import build_scores
 
         ws, day = workspace.open(), context.partition_key
         manifest = write_manifest(ws, day)
         table = build_scores(ws, day, list(manifest["systems"]))
-        return dg.MaterializeResult(metadata=metadata(**{"dagster/row_count": table.num_rows}))
+        pairs = judge_pairs(ws, day, reporter(context))
+        return dg.MaterializeResult(
+            metadata=metadata(
+                **{"dagster/row_count": table.num_rows},
+                pairs=pairs["pairs"],
+                calls=pairs["calls"],
+                cost_usd=pairs["cost_usd"],
+            )
+        )
 
     @night_asset(
         days,
