@@ -102,14 +102,30 @@ def _context(recognizer: Any) -> re.Pattern[str] | None:
 def national_ids(facts: Facts, countries: tuple[str, ...], wanted: frozenset[str]) -> Iterator[Span]:
     """Numbers that Presidio's recognisers know, where the check digit or a word beside them speaks for it."""
     text = facts.text
-    for offset, piece in _pieces(text):
-        for recognizer, context in recognizers(countries):
-            entities = [e for e in recognizer.supported_entities if e in wanted and e not in _OWN]
-            for result in recognizer.analyze(piece, entities) or () if entities else ():
+    chosen = []
+    for recognizer, context in recognizers(countries):
+        entities = [e for e in recognizer.supported_entities if e in wanted and e not in _OWN]
+        if entities and (not facts.skip or not _needs_word(recognizer) or (context and context.search(text))):
+            chosen.append((recognizer, context, entities))
+    for offset, piece in _pieces(text) if chosen else ():
+        for recognizer, context, entities in chosen:
+            for result in recognizer.analyze(piece, entities) or ():
                 start, end = offset + result.start, offset + result.end
                 near = context is not None and context.search(text[max(0, start - _NEAR) : end + _NEAR])
                 if result.score >= 1.0 or near or result.score >= _SURE:
                     yield Span(start, end, result.entity_type, 0.8)
+
+
+@lru_cache(maxsize=256)
+def _needs_word(recognizer: Any) -> bool:
+    """It has no check digit and no sure pattern: without one of its words in the text nothing can count."""
+    from presidio_analyzer import PatternRecognizer
+
+    if not isinstance(recognizer, PatternRecognizer):
+        return False
+    plain = type(recognizer).validate_result is PatternRecognizer.validate_result
+    patterns: list[Any] = recognizer.__dict__["patterns"]
+    return plain and all(pattern.score < _SURE for pattern in patterns)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
