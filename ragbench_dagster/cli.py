@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
+from pathlib import Path
 
 import typer
 
 from ragbench_dagster.commands import dev, doctor, init, judge, label, night, releases, stages, views
 from ragbench_dagster.commands.common import complain
-from ragbench_dagster.errors import Interrupted, UserError
+from ragbench_dagster.errors import Interrupted, RunFailed, UserError
 
 app = typer.Typer(
     name="ragbench",
@@ -53,6 +55,15 @@ def main() -> None:
         # The reader of a pipe went away (`| head`): not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
+    except Exception as fault:
+        if os.environ.get("RAGBENCH_TRACEBACK"):
+            raise
+        # The message may quote user text, and exit code 1 is the gate's word: a fault of ours is neither.
+        frame = traceback.extract_tb(fault.__traceback__)[-1]
+        where = f"{type(fault).__name__} at {Path(frame.filename).name}:{frame.lineno}"
+        said = str(fault) if isinstance(fault, RunFailed) else where
+        complain(f"internal error: {said}; RAGBENCH_TRACEBACK=1 shows all of it")
+        sys.exit(2)
 
 
 if __name__ == "__main__":

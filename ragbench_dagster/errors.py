@@ -9,5 +9,9 @@ class UserError(Exception):
     """
 
 
+class RunFailed(Exception):
+    """A Dagster run failed through a fault of ours; the message holds no user text. Exit code 2."""
+
+
 class Interrupted(Exception):
     """The user or the system asked to stop; everything finished was committed. Exit code 130."""

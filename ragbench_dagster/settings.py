@@ -131,6 +131,22 @@ class Settings(Model):
             raise ValueError(f"metrics: {metric!r} is no metric{hint}")
         return self
 
+    @model_validator(mode="after")
+    def _possible(self) -> Settings:
+        for name, threshold in self.thresholds.items():
+            floors = {"min": threshold.min, **{f"slices.{k}": v for k, v in threshold.slices.items()}}
+            for key, floor in floors.items():
+                if floor is not None and not 0 <= floor <= 1 and not re.fullmatch(LIMITED, name):
+                    raise ValueError(f"thresholds.{name}.{key}: {floor} is no share; write 0.75 for 75 %")
+        known = set(self.systems) or {"logged", "bm25"}
+        named = set() if self.gate.systems == "all" else set(self.gate.systems)
+        for where, names in (("gate.systems", named), ("pairwise", {n for pair in self.pairwise for n in pair})):
+            for name in sorted(names - known):
+                raise ValueError(
+                    f"{where}: {name!r} is no system{near(name, known)}; there are {', '.join(sorted(known))}"
+                )
+        return self
+
     @field_validator("backend")
     @classmethod
     def _built(cls, value: str) -> str:
@@ -156,7 +172,9 @@ def _explain(fault: ValidationError) -> str:
     error = fault.errors(include_url=False)[0]
     tags = {"engine", "retriever", "http", "logged"}
     where = [str(p) for i, p in enumerate(error["loc"]) if not (i == 2 and p in tags and error["loc"][0] == "systems")]
-    key = ".".join(where) or "file"
+    key = ".".join(where)
+    if not key:
+        return str(error["msg"]).removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
         return f"{key}: unknown key{near(where[-1], _known_keys(error['loc'][:-1]))}"
     return f"{key}: {error['msg'].removeprefix('Value error, ')}"
@@ -204,6 +222,8 @@ def parse_settings(text: str, name: str = "ragbench.yaml") -> Settings:
     except yaml.MarkedYAMLError as fault:
         line = fault.problem_mark.line + 1 if fault.problem_mark else "?"
         raise UserError(f"{name}: line {line}: {fault.problem}; correct the YAML") from fault
+    except ValueError as fault:  # YAML makes dates: 2026-99-99
+        raise UserError(f"{name}: {str(fault).splitlines()[0]}; correct the value") from fault
     except yaml.YAMLError as fault:
         raise UserError(f"{name}: not YAML: {str(fault).splitlines()[0]}") from fault
     if raw is None:

@@ -181,7 +181,8 @@ class Judge(Model):
     model: str | None = None
     revision: str | None = None  # set by hand, it pins a judge whose name holds no date
     api_base: str | None = None
-    api_key_env: str = "OPENAI_API_KEY"  # the variable's NAME
+    # The variable's NAME. A pasted key is refused (and never shown): it would end up in messages.
+    api_key_env: str = Field("OPENAI_API_KEY", pattern=r"^([A-Za-z_][A-Za-z0-9_]{0,63})?$")
     context_window: int | None = Field(None, ge=256)  # tokens
     read: Literal["text", "logprobs"] = "text"
     logprob_threshold: float | None = None  # default: fitted on the calibration set

@@ -7,6 +7,7 @@ characters and of what a CI runner would obey before it reaches a terminal.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -50,6 +51,8 @@ def parse_day(value: str | None) -> str | None:
     if value is None:
         return None
     try:
+        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
+            raise ValueError("another form of a date")
         return date.fromisoformat(value).isoformat()
     except ValueError as fault:
         raise UserError(f"--date {safe_terminal(value)}: not a day; write YYYY-MM-DD") from fault
@@ -94,9 +97,16 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]
         table.add_column(name, justify="right" if number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell(v)) for v in row))
-    console = Console(width=None if sys.stdout.isatty() and not wide else 140, highlight=False)
+    console = _Console(width=None if sys.stdout.isatty() and not wide else 140, highlight=False)
     console.print(table)
     console.print()
+
+
+class _Console(Console):
+    """rich ends with 1 where the reader of a pipe went away; 1 is the gate's word for fail."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 def cell(value: Any) -> str:

@@ -26,6 +26,7 @@ from ragbench_dagster.orchestration.sensors import RANGE_END, RANGE_START
 
 MODULE = "ragbench_dagster.definitions"
 LOCATION = "ragbench_dagster"
+OWN_ERRORS = ("UserError", "JudgeUnavailable", "Interrupted")
 TRACKING = "experiment_run"  # the one step whose failure leaves the night's verdict standing
 # Silences stderr without dropping context.log.info from the event log (python_log_level would).
 QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -39,6 +40,7 @@ class RunOutcome:
     success: bool = True
     materialized: dict[str, dict[str, Any]] = field(default_factory=dict)  # "S/verdicts": {name: value}
     failed_blocking: list[str] = field(default_factory=list)  # "asset: check: line"
+    failed_checks: list[str] = field(default_factory=list)  # the same, of those that do not block
     fault: str = ""  # one line
     fault_step: str = ""  # the step that failed first
 
@@ -103,12 +105,13 @@ def _note(event: Any, outcome: RunOutcome) -> None:
         outcome.materialized.setdefault("/".join(made.asset_key.path), {}).update(values)
     elif event.event_type_value == "ASSET_CHECK_EVALUATION":
         check = event.asset_check_evaluation_data
-        if not check.passed and check.blocking:
+        if not check.passed:
             line = f"{'/'.join(check.asset_key.path)}: {check.check_name}: {check.description or 'failed'}"
-            outcome.failed_blocking.append(line)
+            (outcome.failed_blocking if check.blocking else outcome.failed_checks).append(line)
     elif event.is_step_failure and not outcome.fault:
         error = event.step_failure_data.error
-        while error is not None and error.cause is not None:
+        # Our own errors are told as they are; what caused them (a JSON error, say) names no file and no row.
+        while error is not None and error.cause is not None and error.cls_name not in OWN_ERRORS:
             error = error.cause
         outcome.fault = f"{error.cls_name}|{error.message.strip()}" if error else "unknown fault"
         outcome.fault_step = event.step_key or ""
@@ -126,6 +129,6 @@ def _conclude(instance: DagsterInstance, outcome: RunOutcome) -> None:
     message = message.split(f"{kind}: ", 1)[-1]
     if kind == "Interrupted":
         raise Interrupted(message)
-    if kind == "UserError" and outcome.fault_step != TRACKING:
+    if kind in OWN_ERRORS and outcome.fault_step != TRACKING:
         raise UserError(message.split("\n")[0])
     outcome.fault = message

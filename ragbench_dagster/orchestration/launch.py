@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 from dagster import AssetCheckEvaluation, DagsterInstance
 
-from ragbench_dagster.errors import UserError
+from ragbench_dagster.errors import RunFailed, UserError
 from ragbench_dagster.orchestration.build import build_definitions
 from ragbench_dagster.orchestration.checks import CHECKS, evaluate
 from ragbench_dagster.orchestration.execute import TRACKING, RunOutcome, run_job
@@ -97,7 +97,7 @@ def run_night(
         if done.fault_step == TRACKING:
             outcome.warnings.append(f"not tracked: {done.fault}")
         elif not done.success and not done.failed_blocking:
-            raise RuntimeError(f"run {done.run_id[:8]} failed: {done.fault}")
+            raise RunFailed(f"run {done.run_id[:8]} failed: {done.fault}")
     return outcome
 
 
@@ -119,7 +119,7 @@ def prepare_dataset(ws: Workspace, day: str, progress: Progress | None = None) -
             if done.failed_blocking:
                 raise UserError(f"stopped by a blocking check: {done.failed_blocking[0]}")
             if not done.success:
-                raise RuntimeError(f"run {done.run_id[:8]} failed: {done.fault}")
+                raise RunFailed(f"run {done.run_id[:8]} failed: {done.fault}")
 
 
 def _catch_up(
@@ -132,7 +132,7 @@ def _catch_up(
     for first, last in ranges(missing):
         done = run_job(defs, instance, "catch_up", (first, last), on_step=tell)
         if not done.success:
-            raise RuntimeError(f"run {done.run_id[:8]} failed: {done.fault}")
+            raise RunFailed(f"run {done.run_id[:8]} failed: {done.fault}")
         outcome.caught_up.append((first, last))
         _report_checks(ws, instance, done.run_id, [d for d in missing if first <= d <= last], outcome)
 

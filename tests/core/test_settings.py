@@ -33,6 +33,11 @@ def test_an_empty_file_is_valid():
         ("judge: {provider: openai}", "judge.model is needed"),
         ("judge: {concurrency: {min: 9, start: 8}}", "min <= start <= max"),
         ("x: [", "line 1"),
+        ("traffic: {start: 2026-99-99}", "month"),
+        ("thresholds: {faithfulness: {min: 75}}", "75.0 is no share"),
+        ("gate: {systems: [loged]}", "did you mean 'logged'?"),
+        ("pairwise: [[logged, mine]]", "pairwise: 'mine' is no system"),
+        ("metrics: [nope]", "ragbench.yaml: metrics: 'nope' is no metric"),
     ],
 )
 def test_a_fault_is_one_line_that_names_the_key(text, said):
@@ -41,6 +46,13 @@ def test_a_fault_is_one_line_that_names_the_key(text, said):
     assert said in str(fault.value)
     assert str(fault.value).startswith("ragbench.yaml: ")
     assert "\n" not in str(fault.value)
+
+
+def test_a_pasted_key_is_refused_and_not_shown():
+    with pytest.raises(UserError) as fault:
+        parse_settings("judge: {api_key_env: sk-abc123secret}")
+    assert "judge.api_key_env" in str(fault.value)
+    assert "abc123" not in str(fault.value)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,8 @@ def judge_llm(judge: Judge, ws: Workspace | None) -> GovernedLLM:
             f"judge.model {judge.model!r} is not pinned: name a dated version (…-2024-08-06) or a @sha256 digest, "
             "or set judge.revision; judge.allow_floating: true takes it as it is"
         )
-    price_of(judge)
+    if not judge.api_key_env or os.environ.get(judge.api_key_env):
+        price_of(judge)  # without a key nothing is asked: a fork's run says so, whatever else is missing
     judge = judge.model_copy(update={"context_window": judge.context_window or _known_window(judge)})
     workspace = str(ws.root) if ws else ""
     key = (workspace, judge.model_dump_json(exclude={"metrics", "templates", "guidelines", "evaluators", "budget_usd"}))
