@@ -11,6 +11,7 @@ Every HTTP attempt of every evaluator asks here first. How it behaves:
   nothing new. Errors of the server (5xx, time-outs) hold it where it is.
 * A lone 429 holds back its own item; a second one without a success between them holds back everybody until the
   provider's wait is over.
+* So do eight server faults in a row, for up to two seconds: a provider that is down is not stormed.
 * Attempts that follow a fault go first: they are the oldest.
 
 What is paced is kept for the life of the process, across event loops, so that a night's second system does not start
@@ -31,6 +32,8 @@ from ragbench_dagster.settings import Concurrency
 Outcome = Literal["ok", "rate", "fault", "none"]
 _PACE = 0.99  # of the limit
 _CATCH_UP_S = 0.5
+_FAULTS = 8  # in a row, from which on everybody is held back
+_FAULT_HOLD_S = 2.0
 
 
 class TooLong(Exception):
@@ -96,7 +99,7 @@ class Limiter:
         self._doubling = True
         self._backed_off_at = float("-inf")
         self._held_until = float("-inf")
-        self._rates_in_a_row = 0
+        self._rates_in_a_row = self._faults_in_a_row = 0
         self.limited_by = ""
         self._enter(None)
 
@@ -151,7 +154,7 @@ class Limiter:
             self._tokens.give_back(permit.tokens - used)
         now = self._clock()
         if outcome == "ok":
-            self._rates_in_a_row = 0
+            self._rates_in_a_row = self._faults_in_a_row = 0
             if self.in_flight + 1 >= int(self.limit):  # it was used: more may be asked for
                 step = 1.0 if self._doubling else 1 / self.limit
                 self.limit = min(self._bounds.max, self.limit + step)
@@ -163,6 +166,11 @@ class Limiter:
                 self.limit = max(self._bounds.min, self.limit / 2)
             if self._rates_in_a_row > 1:
                 self._held_until = max(self._held_until, now + (wait_s if wait_s is not None else 1.0))
+        elif outcome == "fault":
+            self._faults_in_a_row += 1
+            rounds = self._faults_in_a_row // _FAULTS
+            if rounds:
+                self._held_until = max(self._held_until, now + min(_FAULT_HOLD_S, 0.1 * 2**rounds))
         self._wake()
 
     def _grant(self, tokens: float) -> Permit | None:
@@ -179,7 +187,7 @@ class Limiter:
 
     def _free_at(self) -> float:
         reasons = (
-            (self._held_until, "429"),
+            (self._held_until, "the provider's faults"),
             (self._requests.free_at(), "requests a minute"),
             (self._tokens.free_at(), "tokens a minute"),
         )
