@@ -104,6 +104,12 @@ class Scrub(Model):
     floor: dict[str, Share] = {}  # ENTITY or all: recall below which the release is held
     processes: int = Field(1, ge=1)  # worker processes for a backfill
 
+    @field_validator("ner", mode="before")
+    @classmethod
+    def _yaml_word(cls, value: Any) -> Any:
+        """YAML reads a bare `off` as false."""
+        return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+
 
 class Dedupe(Model):
     one_edit: bool = True

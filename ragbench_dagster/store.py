@@ -110,6 +110,14 @@ def write_atomic(path: Path, fill: Callable[[Path], Any]) -> bool:
             temporary.unlink(missing_ok=True)
 
 
+def sweep(root: Path) -> None:
+    """Remove what a killed writer left half-written below `root`; the caller holds the store's lock."""
+    for folder in (root, root / ".dagster", root / "store"):
+        found = folder.rglob(".*.part") if folder.name == "store" else folder.glob(".*.part")
+        for path in found:
+            path.unlink(missing_ok=True)
+
+
 def same_bytes(one: Path, other: Path) -> bool:
     return one.read_bytes() == other.read_bytes()
 

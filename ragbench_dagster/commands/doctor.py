@@ -24,7 +24,7 @@ Finding = tuple[str, str, str]  # error | warning | ok, where, one line
 def doctor(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """Missing days, unreadable files, unverified releases, labels that fit nothing, the ledger's disk. Exit 2 on errors."""
     ws = open_workspace(workspace)
-    rows = [row for part in PARTS for row in _ask(ws, part)]
+    rows = list({line: (level, where, line) for part in PARTS for level, where, line in _ask(ws, part)}.values())
     if as_json:
         print_json([{"level": level, "where": where, "line": line} for level, where, line in rows])
     else:
@@ -81,6 +81,10 @@ def logs(ws: Workspace) -> Iterator[Finding]:
             said.setdefault(line.lstrip("0123456789, "), []).append(day)
     for line, days in said.items():
         yield "warning", "logs", f"{line} ({len(days)} days, the first is {days[0]})"
+    from ragbench_dagster.traffic.findings import findings
+
+    for line in findings(ws, past):
+        yield "error" if "not read" in line else "warning", "logs", line
     bad = sum((read_json(p) or {}).get("quarantined", 0) for p in (ws.store / "traffic").glob("*/facts.json"))
     if bad:
         yield "warning", "quarantine", f"{bad} bad lines; see store/traffic/*/quarantine.parquet"
@@ -102,6 +106,9 @@ def inputs(ws: Workspace) -> Iterator[Finding]:
     from ragbench_dagster.dataset.corpus import read_corpus
     from ragbench_dagster.dataset.labels import read_labels
 
+    builtin = [s for s in ws.settings.systems.values() if getattr(s, "engine", "").startswith("ragbench_dagster.")]
+    if builtin and not ws.corpus.exists():
+        yield "error", "corpus", "corpus.jsonl is missing, and the built-in bm25 searches it"
     if ws.corpus.exists():
         yield "ok", "corpus", f"{len(read_corpus(ws.corpus))} passages"
     if ws.labels.exists():
@@ -142,16 +149,13 @@ def ledger(ws: Workspace) -> Iterator[Finding]:
 
 
 def judge(ws: Workspace) -> Iterator[Finding]:
+    from ragbench_dagster.evaluation.session import evaluators_for
+
     settings = ws.settings.judge
+    evaluators_for(ws.settings.judged_metrics, settings, ws)  # a fault of the settings is an error of its own
     if settings.provider == "embedded":
         yield "warning", "judge", "the embedded judge is weak: fine to start with, not to decide releases"
         return
-    if not settings.pinned and not settings.allow_floating:
-        yield (
-            "error",
-            "judge",
-            f"{settings.model}: not pinned; name a dated model, set judge.revision, or allow_floating",
-        )
     if not os.environ.get(settings.api_key_env):
         yield "warning", "judge", f"the variable {settings.api_key_env} is not set: judge metrics will be inconclusive"
 

@@ -46,7 +46,7 @@ def run(
         done = run_night(ws, day, system=system, progress=progress, max_usd=max_usd)
     for first, last in done.caught_up:
         say(f"caught up {first}" + ("" if first == last else f" to {last}"))
-    for line in dict.fromkeys([*done.warnings, *day_warnings(ws, day)]):
+    for line in dict.fromkeys([*done.warnings, *day_warnings(ws, day, done.days)]):
         say(f"warning: {line}")
     if done.blocked:
         for line in done.blocked:
@@ -60,14 +60,16 @@ def run(
     sys.exit(EXIT[gate_facts["verdict"]])
 
 
-def day_warnings(ws: Workspace, day: str) -> list[str]:
-    """What a reader of the night must know: empty days, naive times, weak judge, k beyond a system's lists."""
+def day_warnings(ws: Workspace, day: str, read_now: list[str]) -> list[str]:
+    """What a reader of the night must know: empty days, damaged files, naive times, k beyond a system's lists."""
+    from ragbench_dagster.traffic.findings import findings
+
     facts = read_json(ws.traffic(day) / "facts.json") or {}
     lines = [f"{day}: {w}" for w in facts.get("warnings", [])]
     if not facts.get("read"):
         lines.append(f"{day}: no requests that day; the current release serves")
     manifest = read_json(ws.night(day) / "manifest.json") or {}
-    return lines + list(manifest.get("warnings", []))
+    return lines + findings(ws, [*read_now, day]) + list(manifest.get("warnings", []))
 
 
 def run_json(ws: Workspace, day: str, calls_judge: int, calls_system: int) -> dict[str, Any]:
@@ -92,7 +94,8 @@ def print_summary(ws: Workspace, day: str, calls_judge: int, calls_system: int) 
     from ragbench_dagster.reporting.summary import summary_tables
 
     manifest = read_json(ws.night(day) / "manifest.json")
-    print(f"Night {day} · release {manifest['release']} · {manifest['examples']:,} examples")
+    first, last = manifest["window"]
+    print(f"Night {day} · release {manifest['release']} ({first} to {last}) · {manifest['examples']:,} examples")
     print(f"Judge: {manifest['judge_label']} · {calls_judge:,} judge calls, {calls_system:,} system calls\n")
     for table in summary_tables(ws, day):
         print_table(table["title"], table["columns"], table["rows"])

@@ -131,7 +131,9 @@ def write_queue(rows: list[dict[str, Any]], to: Path) -> None:
     Raises:
         UserError: the file cannot be written.
     """
-    if to.suffix.lower() != ".csv":
+    if to.suffix.lower() not in (".csv", ".jsonl"):
+        raise UserError(f"{to.name}: a queue is written as .csv or .jsonl; name such a file")
+    if to.suffix.lower() == ".jsonl":
         write_text(to, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
         return
     names = [f"candidate_{i}" for i in range(1, CANDIDATES + 1)]

@@ -130,8 +130,9 @@ def compare_ids(expected: Sequence[list[str] | None], corpus: set[str], returned
     labels = [set(ids) for ids in expected if ids]
     known = corpus | returned
     unknown = sum(not ids & known for ids in labels) if known else 0
-    message = f"{unknown} of {len(labels)} labels name ids that no system and no corpus has"
+    message = f"the ids of all {len(labels)} labels exist"
     if unknown:
+        message = f"{unknown} of {len(labels)} labels name ids that no system and no corpus has"
         message += "; say at which level ids live (document or chunk), or label again after re-chunking"
     elif not known:
         message = f"{len(labels)} labels; no corpus and no retrieved ids to compare with"
@@ -155,11 +156,17 @@ def write_manifest(ws: Workspace, day: str) -> dict[str, Any]:
     fit = unknown_labels(ws, day)
     if fit["unknown"]:
         warnings.append(fit["message"])
+    lost = release.manifest.get("follow_ups_without_history", 0)
+    if lost:
+        warnings.append(
+            f"{lost} follow-up questions came without their conversation and are no examples; log `history` with them"
+        )
     judge = ws.settings.judge
     manifest = {
         "day": day,
         "release": release.id,
         "examples": release.examples.num_rows,
+        "window": window_of(release),
         "sample": ws.sample or None,
         "systems": systems,
         "judge": judge.model_dump(mode="json", exclude={"api_base"}),
@@ -173,6 +180,12 @@ def write_manifest(ws: Workspace, day: str) -> dict[str, Any]:
     }
     write_json(ws.night(day) / "manifest.json", manifest)
     return manifest
+
+
+def window_of(release: Release) -> list[str | None]:
+    """First and last day whose requests the release holds."""
+    days = (release.manifest.get("window") or {}).get("present") or []
+    return [days[0], days[-1]] if days else [None, None]
 
 
 def judge_label(ws: Workspace) -> str:

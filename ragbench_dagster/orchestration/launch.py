@@ -21,7 +21,7 @@ from ragbench_dagster.orchestration.instance import disk_faults, open_instance
 from ragbench_dagster.orchestration.jobs import INGEST
 from ragbench_dagster.orchestration.partitions import first_day, ranges, today
 from ragbench_dagster.orchestration.resources import WorkspaceResource, show_progress_with, store_lock
-from ragbench_dagster.store import Workspace
+from ragbench_dagster.store import Workspace, sweep
 
 Progress = Callable[[str, int, int], None]
 
@@ -32,6 +32,7 @@ class NightOutcome:
 
     day: str
     caught_up: list[tuple[str, str]] = field(default_factory=list)
+    days: list[str] = field(default_factory=list)  # all of them
     warnings: list[str] = field(default_factory=list)
     calls_judge: int = 0
     calls_system: int = 0
@@ -86,19 +87,34 @@ def run_night(
     show_progress_with(progress)
     tell = progress or (lambda *_: None)
     with disk_faults(ws), store_lock(ws.root, lambda: tell("waiting for another run in this workspace", 0, 0)):
+        sweep(ws.root)
+        _check_judge(ws)
         instance = open_instance(ws)
         resource = WorkspaceResource(root=str(ws.root), sample=ws.sample, max_usd=-1.0 if max_usd is None else max_usd)
         defs = build_definitions({"workspace": resource})
         _catch_up(ws, defs, instance, outcome, tell)
         chosen = _branch(defs, system) if system else None
         done = run_job(defs, instance, "nightly", (day, day), assets=chosen, on_step=tell)
-        outcome.run_id, outcome.blocked = done.run_id, done.failed_blocking
+        outcome.run_id = done.run_id
+        outcome.blocked += done.failed_blocking
+        outcome.warnings += [line for line in done.failed_checks if line.startswith(TOLD)]
         _count(done, outcome)
         if done.fault_step == TRACKING:
             outcome.warnings.append(f"not tracked: {done.fault}")
         elif not done.success and not done.failed_blocking:
             raise RunFailed(f"run {done.run_id[:8]} failed: {done.fault}")
     return outcome
+
+
+# Failed checks that the summary and the gate do not tell anyway.
+TOLD = ("dataset_release: duplicate_rate", "dataset_release: category_mix")
+
+
+def _check_judge(ws: Workspace) -> None:
+    """A judge that cannot be used is told before an hour of other work, not after it."""
+    from ragbench_dagster.evaluation.session import evaluators_for
+
+    evaluators_for(ws.settings.judged_metrics, ws.settings.judge, ws)
 
 
 def prepare_dataset(ws: Workspace, day: str, progress: Progress | None = None) -> None:
@@ -134,6 +150,7 @@ def _catch_up(
         if not done.success:
             raise RunFailed(f"run {done.run_id[:8]} failed: {done.fault}")
         outcome.caught_up.append((first, last))
+        outcome.days += [d for d in missing if first <= d <= last]
         _report_checks(ws, instance, done.run_id, [d for d in missing if first <= d <= last], outcome)
 
 
