@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Any
 
+from ragbench_dagster.calibration.night import closed_by
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.reporting.baseline import gate_systems
 from ragbench_dagster.reporting.conditions import other_conditions
@@ -78,7 +79,10 @@ def _judges(night: Night) -> list[Closed]:
         found = night.judge_of(metric)
         if not found:
             closed.append(Closed("the judge was not calibrated tonight", "unchecked", metric=metric))
-        for entry in found.get("closed", []):
+        # Those of the night, and those that stricter settings of now add; loosening takes a new `ragbench run`.
+        reasons = {entry["kind"]: entry for entry in (closed_by(night.ws, found) if "sentinel" in found else [])}
+        reasons |= {entry["kind"]: entry for entry in found.get("closed", [])}
+        for entry in reasons.values():
             closed.append(Closed(entry["reason"], entry["kind"], metric=metric))
     return closed
 

@@ -18,6 +18,9 @@ def shares(n, passing):
     return values
 
 
+TWO = "systems: {{{}: {{kind: logged}}, {}: {{kind: logged}}}}\n"
+
+
 @pytest.fixture
 def decided(maker):
     """Settings and scores of one night -> (result, maker)."""
@@ -136,7 +139,10 @@ def test_a_metric_that_applies_to_no_system_is_named(decided):
 
 
 def test_a_system_of_the_gate_without_answers_is_missing(maker):
-    made = maker("metrics: ['hit_rate@5']\nthresholds: {'hit_rate@5': {min: 0.5}}\ngate: {systems: [logged, prod]}\n")
+    made = maker(
+        "metrics: ['hit_rate@5']\nthresholds: {'hit_rate@5': {min: 0.5}}\ngate: {systems: [logged, prod]}\n"
+        + TWO.format("logged", "prod")
+    )
     day = made.night({"logged": {"hit_rate@5": np.ones(300)}})
     found = decide(made.ws, day)
     assert found.verdict == "inconclusive"
@@ -144,7 +150,10 @@ def test_a_system_of_the_gate_without_answers_is_missing(maker):
 
 
 def test_the_verdict_is_the_worst_over_the_systems(maker):
-    made = maker("metrics: ['hit_rate@5']\nthresholds: {'hit_rate@5': {min: 0.6}}\ngate: {systems: [good, bad]}\n")
+    made = maker(
+        "metrics: ['hit_rate@5']\nthresholds: {'hit_rate@5': {min: 0.6}}\ngate: {systems: [good, bad]}\n"
+        + TWO.format("good", "bad")
+    )
     day = made.night({"good": {"hit_rate@5": np.ones(300)}, "bad": {"hit_rate@5": shares(300, 90)}})
     found = decide(made.ws, day)
     assert found.verdict == "fail"
