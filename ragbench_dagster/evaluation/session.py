@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -152,9 +153,19 @@ class Session:
                 raise
             except Exception as fault:  # one bad item never spoils the others
                 verdict = Verdict("error", feedback=f"{type(fault).__name__} in the evaluator {evaluator.name}")
-            self._record(job, verdict)
-            meter.add()
+            # Committed in this turn of the loop, but after this worker has sent its next call: the provider
+            # works while the ledger writes.
+            here.call_soon(keep, job, verdict)
 
+        def keep(job: Job, verdict: Verdict) -> None:
+            try:
+                self._record(job, verdict)
+                meter.add()
+            except Exception as fault:
+                faults.append(fault)
+                stop.set()
+
+        here, faults = asyncio.get_running_loop(), list[Exception]()
         workers = max(getattr(e, "workers", 1) for e in self._evaluators.values())
         try:
             for evaluator in self._evaluators.values():
@@ -162,6 +173,9 @@ class Session:
                 if prepare is not None:
                     await prepare(stop, self._run_name)
             await pull(self._missing(pairs, meter), work, workers, stop)
+            await asyncio.sleep(0)
+            if faults:
+                raise faults[0]
         except JudgeUnavailable as fault:
             self.unavailable = str(fault)
             self._fresh.clear()
