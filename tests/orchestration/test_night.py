@@ -139,3 +139,27 @@ def test_a_release_is_held_while_personal_data_is_left(make_workspace):
     with_floor = run_night(ws, LAST)
     assert any("scrub_floor" in line and "MAC_ADDRESS" in line for line in with_floor.blocked)
     assert not (ws.store / "releases").exists() or not list((ws.store / "releases").iterdir())
+
+
+def test_a_night_where_nothing_is_scored_has_no_nan_in_any_metadata(make_workspace):
+    """A NaN in metadata froze the run page: everything that the UI reads loads with a strict reader."""
+    ws = make_workspace(days=2, more="")
+    (ws.root / "labels.jsonl").unlink()
+    text = (ws.root / "ragbench.yaml").read_text(encoding="utf-8")
+    settings = text.replace("metrics: [faithfulness, hit_rate@5]", "metrics: [correctness, hit_rate@5]")
+    (ws.root / "ragbench.yaml").write_text(settings, encoding="utf-8")
+    ws = Workspace.open(ws.root)
+    run_night(ws, LAST)
+    assert set(read_table(ws.night(LAST) / "scores.parquet")["status"].to_pylist()) == {"not_applicable"}
+    instance, seen = open_instance(ws), 0
+    for run in instance.get_runs():
+        for entry in instance.all_logs(run.run_id):
+            event = entry.dagster_event
+            if event and event.is_step_materialization:
+                found = {
+                    k: getattr(v, "value", None)
+                    for k, v in event.step_materialization_data.materialization.metadata.items()
+                }
+                json.dumps(found, allow_nan=False, default=str)
+                seen += 1
+    assert seen > 10
