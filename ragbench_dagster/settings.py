@@ -138,13 +138,6 @@ class Settings(Model):
             for key, floor in floors.items():
                 if floor is not None and not 0 <= floor <= 1 and not re.fullmatch(LIMITED, name):
                     raise ValueError(f"thresholds.{name}.{key}: {floor} is no share; write 0.75 for 75 %")
-        known = set(self.systems) or {"logged", "bm25"}
-        named = set() if self.gate.systems == "all" else set(self.gate.systems)
-        for where, names in (("gate.systems", named), ("pairwise", {n for pair in self.pairwise for n in pair})):
-            for name in sorted(names - known):
-                raise ValueError(
-                    f"{where}: {name!r} is no system{near(name, known)}; there are {', '.join(sorted(known))}"
-                )
         return self
 
     @field_validator("backend")

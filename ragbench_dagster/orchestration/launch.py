@@ -21,6 +21,7 @@ from ragbench_dagster.orchestration.instance import disk_faults, open_instance
 from ragbench_dagster.orchestration.jobs import INGEST
 from ragbench_dagster.orchestration.partitions import first_day, ranges, today
 from ragbench_dagster.orchestration.resources import WorkspaceResource, show_progress_with, store_lock
+from ragbench_dagster.settings_parts import near
 from ragbench_dagster.store import Workspace, sweep
 
 Progress = Callable[[str, int, int], None]
@@ -88,7 +89,7 @@ def run_night(
     tell = progress or (lambda *_: None)
     with disk_faults(ws), store_lock(ws.root, lambda: tell("waiting for another run in this workspace", 0, 0)):
         sweep(ws.root)
-        _check_judge(ws)
+        _preflight(ws)
         instance = open_instance(ws)
         resource = WorkspaceResource(root=str(ws.root), sample=ws.sample, max_usd=-1.0 if max_usd is None else max_usd)
         defs = build_definitions({"workspace": resource})
@@ -110,11 +111,25 @@ def run_night(
 TOLD = ("dataset_release: duplicate_rate", "dataset_release: category_mix")
 
 
-def _check_judge(ws: Workspace) -> None:
-    """A judge that cannot be used is told before an hour of other work, not after it."""
-    from ragbench_dagster.evaluation.session import evaluators_for
+def _preflight(ws: Workspace) -> None:
+    """What cannot work is told before an hour of other work, not after it.
 
-    evaluators_for(ws.settings.judged_metrics, ws.settings.judge, ws)
+    Raises:
+        UserError: a judge that cannot be used, a system that is named but does not exist.
+    """
+    from ragbench_dagster.evaluation.session import evaluators_for
+    from ragbench_dagster.evaluation.systems import configured_systems
+
+    settings = ws.settings
+    evaluators_for(settings.judged_metrics, settings.judge, ws)
+    known = set(configured_systems(ws))
+    named = {"gate.systems": [] if settings.gate.systems == "all" else settings.gate.systems}
+    named["pairwise"] = [name for pair in settings.pairwise for name in pair]
+    for key, names in named.items():
+        for name in names:
+            if name not in known:
+                there = ", ".join(sorted(known)) or "none"
+                raise UserError(f"ragbench.yaml: {key}: {name!r} is no system{near(name, known)}; there are {there}")
 
 
 def prepare_dataset(ws: Workspace, day: str, progress: Progress | None = None) -> None:

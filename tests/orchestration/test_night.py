@@ -133,11 +133,30 @@ def test_a_sampled_night_is_the_same_each_time_and_leaves_the_full_night_alone(m
     }
 
 
-def test_a_release_is_held_while_personal_data_is_left(make_workspace):
-    """The recogniser is switched off for one recogniser only: the independent check finds what it missed."""
-    ws = make_workspace(days=3, more="scrub: {floor: {EMAIL_ADDRESS: 1.0, MAC_ADDRESS: 0.9}}")
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (
+            "gate: {systems: [loged]}",
+            "gate.systems: 'loged' is no system, did you mean 'logged'?; there are bm25, logged",
+        ),
+        ("pairwise: [[logged, mine]]", "pairwise: 'mine' is no system"),
+        ("judge: {provider: openai_like, model: gpt-4o, api_key_env: ''}", "not pinned"),
+    ],
+)
+def test_what_cannot_work_is_told_before_any_work(make_workspace, more, said):
+    ws = make_workspace(days=1, more=more)
+    with pytest.raises(UserError) as fault:
+        run_night(ws, LAST)
+    assert said in str(fault.value)
+    assert not (ws.store / "traffic").exists()
+
+
+def test_a_release_is_held_below_the_floor_of_scrubbing(make_workspace):
+    """A type with a floor but without labelled rows is unknown, and unknown is not good."""
+    ws = make_workspace(days=3, more="scrub: {floor: {EMAIL_ADDRESS: 0.9, CRYPTO: 0.9}}")
     with_floor = run_night(ws, LAST)
-    assert any("scrub_floor" in line and "MAC_ADDRESS" in line for line in with_floor.blocked)
+    assert any("scrub_floor" in line and "CRYPTO" in line for line in with_floor.blocked)
     assert not (ws.store / "releases").exists() or not list((ws.store / "releases").iterdir())
 
 
