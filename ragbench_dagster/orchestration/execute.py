@@ -22,14 +22,13 @@ from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 from ragbench_dagster.errors import Interrupted, UserError
 from ragbench_dagster.orchestration.instance import PID_TAG, process_mark
+from ragbench_dagster.orchestration.jobs import QUIET
 from ragbench_dagster.orchestration.sensors import RANGE_END, RANGE_START
 
 MODULE = "ragbench_dagster.definitions"
 LOCATION = "ragbench_dagster"
 OWN_ERRORS = ("UserError", "JudgeUnavailable", "Interrupted")
 TRACKING = "experiment_run"  # the one step whose failure leaves the night's verdict standing
-# Silences stderr without dropping context.log.info from the event log (python_log_level would).
-QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 @dataclass

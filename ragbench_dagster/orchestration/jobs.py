@@ -5,6 +5,8 @@ from typing import Any
 
 import dagster as dg
 
+# Silences stderr without dropping context.log.info from the event log (python_log_level would).
+QUIET: dict[str, Any] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 INGEST = ("sampled_requests", "scrubbed_requests")
 DATASET = ("scrub_quality", "dataset_release", "dedupe_quality")
 REPORTING = ("score_table", "summary", "leaderboard", "gate", "report", "experiment_run")
@@ -69,4 +71,4 @@ def schedules(found: dict[str, Any]) -> list[dg.ScheduleDefinition]:
 def _the_day_before(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
     at = context.scheduled_execution_time or datetime.now(UTC)
     day = (at.astimezone(UTC).date() - timedelta(days=1)).isoformat()
-    return dg.RunRequest(run_key=day, partition_key=day)
+    return dg.RunRequest(run_key=day, partition_key=day, run_config=QUIET)

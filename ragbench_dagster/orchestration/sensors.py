@@ -6,6 +6,7 @@ from typing import Any
 
 import dagster as dg
 
+from ragbench_dagster.orchestration.jobs import QUIET
 from ragbench_dagster.orchestration.partitions import ranges
 from ragbench_dagster.orchestration.resources import WorkspaceResource
 from ragbench_dagster.store import Workspace
@@ -81,10 +82,10 @@ def requests(tick: Tick, marks: dict[str, str]) -> list[dg.RunRequest]:
     for first, last in ranges(tick.days):
         key = f"{first}|{last}|{marks[first]}|{generation}"
         if first == last:
-            found.append(dg.RunRequest(run_key=key, job_name="ingest", partition_key=first))
+            found.append(dg.RunRequest(run_key=key, job_name="ingest", partition_key=first, run_config=QUIET))
         else:
             tags = {RANGE_START: first, RANGE_END: last}
-            found.append(dg.RunRequest(run_key=key, job_name="catch_up", tags=tags))
+            found.append(dg.RunRequest(run_key=key, job_name="catch_up", tags=tags, run_config=QUIET))
     return found
 
 
