@@ -13,8 +13,9 @@ import dagster as dg
 from ragbench_dagster.orchestration.bodies import metadata
 from ragbench_dagster.orchestration.resources import WorkspaceResource
 from ragbench_dagster.store import Workspace, read_json
+from ragbench_dagster.traffic.findings import bad_lines
 
-# The one warning partitioned checks give; tried, and they work (see the definition of `add`).
+# The one warning partitioned checks give; tried, and they work (see `_define`).
 warnings.filterwarnings(
     "ignore", category=dg.PreviewWarning, message="Specifying a partitions_def on an AssetCheckSpec"
 )
@@ -24,8 +25,7 @@ Finding = tuple[bool, str, dict[str, Any]]  # passed, one readable line, numbers
 
 def quarantine_rate(ws: Workspace, day: str) -> Finding:
     """The share of bad lines stays below `traffic.quarantine_max`."""
-    facts = read_json(ws.traffic(day) / "facts.json") or {}
-    bad, read = facts.get("quarantined", 0), facts.get("read", 0)
+    bad, read = bad_lines(ws, day)
     share = bad / (bad + read) if bad + read else 0.0
     return (
         share <= ws.settings.traffic.quarantine_max,

@@ -20,7 +20,7 @@ from dagster._core.execution.api import execute_run_iterator
 from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, RemoteRepositoryOrigin
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
-from ragbench_dagster.errors import Interrupted, UserError
+from ragbench_dagster.errors import Interrupted, RunFailed, UserError
 from ragbench_dagster.orchestration.instance import PID_TAG, process_mark
 from ragbench_dagster.orchestration.jobs import QUIET
 from ragbench_dagster.orchestration.sensors import RANGE_END, RANGE_START
@@ -42,6 +42,11 @@ class RunOutcome:
     failed_checks: list[str] = field(default_factory=list)  # the same, of those that do not block
     fault: str = ""  # one line
     fault_step: str = ""  # the step that failed first
+
+    def require_success(self) -> None:
+        """Raises RunFailed where the run did not succeed."""
+        if not self.success:
+            raise RunFailed(f"run {self.run_id[:8]} failed: {self.fault}")
 
 
 def _origin() -> RemoteRepositoryOrigin:

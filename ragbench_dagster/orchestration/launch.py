@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 from dagster import AssetCheckEvaluation, DagsterInstance
 
-from ragbench_dagster.errors import RunFailed, UserError
+from ragbench_dagster.errors import UserError
 from ragbench_dagster.orchestration.build import build_definitions
 from ragbench_dagster.orchestration.checks import CHECKS, evaluate
 from ragbench_dagster.orchestration.execute import TRACKING, RunOutcome, run_job
@@ -102,8 +102,8 @@ def run_night(
         _count(done, outcome)
         if done.fault_step == TRACKING:
             outcome.warnings.append(f"not tracked: {done.fault}")
-        elif not done.success and not done.failed_blocking:
-            raise RunFailed(f"run {done.run_id[:8]} failed: {done.fault}")
+        elif not done.failed_blocking:
+            done.require_success()
     return outcome
 
 
@@ -149,8 +149,7 @@ def prepare_dataset(ws: Workspace, day: str, progress: Progress | None = None) -
             done = run_job(defs, instance, name, (day, day), on_step=tell)
             if done.failed_blocking:
                 raise UserError(f"stopped by a blocking check: {done.failed_blocking[0]}")
-            if not done.success:
-                raise RunFailed(f"run {done.run_id[:8]} failed: {done.fault}")
+            done.require_success()
 
 
 def _catch_up(
@@ -162,8 +161,7 @@ def _catch_up(
     missing = [d for d in stale_days(ws, scan_logs(ws), outcome.day) if d != outcome.day]
     for first, last in ranges(missing):
         done = run_job(defs, instance, "catch_up", (first, last), on_step=tell)
-        if not done.success:
-            raise RunFailed(f"run {done.run_id[:8]} failed: {done.fault}")
+        done.require_success()
         outcome.caught_up.append((first, last))
         outcome.days += [d for d in missing if first <= d <= last]
         _report_checks(ws, instance, done.run_id, [d for d in missing if first <= d <= last], outcome)

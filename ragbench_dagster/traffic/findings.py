@@ -10,12 +10,17 @@ from ragbench_dagster.store import Workspace, read_json, read_table
 DAMAGE = ("truncated gzip", "damaged gzip", "bytes after the gzip stream", "damaged Parquet")
 
 
+def bad_lines(ws: Workspace, day: str) -> tuple[int, int]:
+    """(bad lines, requests read) of a day; (0, 0) where it was not read."""
+    facts = read_json(ws.traffic(day) / "facts.json") or {}
+    return facts.get("quarantined", 0), facts.get("read", 0)
+
+
 def findings(ws: Workspace, days: Iterable[str]) -> list[str]:
     """One line for each damaged file, and for each day with too many bad lines (`traffic.quarantine_max`)."""
     lines: list[str] = []
     for day in days:
-        facts = read_json(ws.traffic(day) / "facts.json") or {}
-        bad, read = facts.get("quarantined", 0), facts.get("read", 0)
+        bad, read = bad_lines(ws, day)
         if not bad:
             continue
         for row in read_table(ws.traffic(day) / "quarantine.parquet").to_pylist():

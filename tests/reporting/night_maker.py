@@ -182,3 +182,16 @@ def trusted() -> dict[str, Any]:
         "usable": True,
         "closed": [],
     }
+
+
+def maker_in(folder: Path):
+    """`maker("thresholds: {...}", n=300)` -> a NightMaker in an empty folder below `folder`."""
+    made = []
+
+    def make(settings: str = "", n: int = 300, **more) -> NightMaker:
+        root = folder / f"ws{len(made)}"
+        root.mkdir()
+        made.append(root)
+        return NightMaker(root, settings, n, **more)
+
+    return make

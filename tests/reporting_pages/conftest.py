@@ -9,7 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from hostile import hostile_nights
-from pages import NightMaker, finish
+from pages import finish, maker_in
 
 CHROMIUM = shutil.which("chromium")
 # No network for the browser itself: on a closed network it would try for ever.
@@ -22,15 +22,7 @@ FLAGS = [
 @pytest.fixture
 def maker(tmp_path):
     """`maker("thresholds: {...}", n=300)` -> a NightMaker in an empty folder."""
-    made = []
-
-    def make(settings: str = "", n: int = 300, **more) -> NightMaker:
-        root = tmp_path / f"ws{len(made)}"
-        root.mkdir()
-        made.append(root)
-        return NightMaker(root, settings, n, **more)
-
-    return make
+    return maker_in(tmp_path)
 
 
 @pytest.fixture(scope="session")

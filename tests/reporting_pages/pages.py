@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "reporting"))
 
-from night_maker import NightMaker
+from night_maker import NightMaker, maker_in
 
 from ragbench_dagster.reporting.gate import decide
 from ragbench_dagster.reporting.leaderboard import rank
@@ -13,7 +13,7 @@ from ragbench_dagster.reporting.report import write_report
 from ragbench_dagster.reporting.summary import summarise
 from ragbench_dagster.store import Workspace
 
-__all__ = ["NightMaker", "finish"]
+__all__ = ["NightMaker", "finish", "maker_in"]
 
 
 def finish(ws: Workspace, day: str) -> Path:
