@@ -15,6 +15,7 @@ from pydantic import ValidationError, ValidationInfo, field_validator, model_val
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.settings_parts import (
+    ANSWERED,
     COST,
     LIMITED,
     LOG_FIELDS,
@@ -42,10 +43,13 @@ from ragbench_dagster.settings_parts import (
     Threshold,
     Tracking,
     Traffic,
+    is_judged,
+    is_retrieval,
     near,
 )
 
 __all__ = [
+    "ANSWERED",
     "COST",
     "LOG_FIELDS",
     "METRICS_JUDGED",
@@ -73,6 +77,8 @@ __all__ = [
     "Threshold",
     "Tracking",
     "Traffic",
+    "is_judged",
+    "is_retrieval",
     "load_settings",
     "parse_settings",
 ]
@@ -149,11 +155,11 @@ class Settings(Model):
 
     @property
     def judged_metrics(self) -> list[str]:
-        return [m for m in self.metrics if "@" not in m]
+        return [m for m in self.metrics if is_judged(m)]
 
     @property
     def retrieval_metrics(self) -> list[str]:
-        return [m for m in self.metrics if "@" in m]
+        return [m for m in self.metrics if is_retrieval(m)]
 
     @property
     def min_examples(self) -> int:

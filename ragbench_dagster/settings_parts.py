@@ -15,6 +15,7 @@ METRICS_JUDGED = (
     "semantic_similarity",
 )  # fmt: skip
 COST = "cost_per_question_usd"
+ANSWERED = "answered"  # share of questions that a system answers at all; measured every night, by no judge
 LIMITED = rf"latency_p(50|95|99)_ms|{COST}"  # thresholds beside metrics; each needs max
 METRICS_RETRIEVAL = ("hit_rate", "mrr", "precision", "recall", "ap", "ndcg")
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -25,6 +26,16 @@ LOG_FIELDS = (
 )  # fmt: skip
 # Which id of a LlamaIndex node the labels speak of: its own, its document's (ref_doc_id), or one in its metadata.
 NODE_IDS = r"^(node|document|metadata\..+)$"
+
+
+def is_retrieval(metric: str) -> bool:
+    """True for a metric of retrieved ids, which names its k: `hit_rate@5`."""
+    return "@" in metric
+
+
+def is_judged(metric: str) -> bool:
+    """True for a metric whose figures are verdicts of a judge or evaluator."""
+    return not is_retrieval(metric) and metric != ANSWERED
 
 
 class Model(BaseModel):

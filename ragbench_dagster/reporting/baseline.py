@@ -10,6 +10,7 @@ import numpy as np
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.reporting.night import Night, Scores, nights_before
+from ragbench_dagster.settings import is_judged
 from ragbench_dagster.store import read_json
 
 LABELS = ("expected_doc_ids", "expected_grades", "expected_answer")
@@ -87,7 +88,7 @@ class Baselines:
 
     def differs(self, baseline: Baseline, metric: str) -> str | None:
         """Why figures of `metric` cannot be compared with the baseline's; None where they can."""
-        if "@" in metric or baseline.night is self.night:
+        if not is_judged(metric) or baseline.night is self.night:
             return None
         now, then = self.night.identity(metric), baseline.night.identity(metric)
         if now != then:

@@ -10,6 +10,7 @@ from ragbench_dagster.calibration.stats.change import Sentinel, split_change
 from ragbench_dagster.calibration.stats.paired import Change, compare
 from ragbench_dagster.reporting.baseline import Baseline, Baselines, Pairs
 from ragbench_dagster.reporting.night import Mask, Night
+from ragbench_dagster.settings import is_judged
 
 
 def change_in(pairs: Pairs, where: Mask | None = None) -> Change | None:
@@ -45,7 +46,7 @@ def split_of(night: Night, baseline: Baseline, pairs: Pairs) -> dict[str, Any] |
     metric = pairs.after.metric
     after, before = pairs.after, pairs.before
     sentinel = None
-    if "@" not in metric:
+    if is_judged(metric):
         sentinel = sentinel_pair(baseline.night, night, metric)
         if sentinel is None:
             return None

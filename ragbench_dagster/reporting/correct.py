@@ -22,6 +22,7 @@ from ragbench_dagster.calibration.stats.correction import (
 from ragbench_dagster.calibration.stats.tables import Table
 from ragbench_dagster.calibration.stats.weighted import effective_n
 from ragbench_dagster.reporting.night import Mask, Night, Scores
+from ragbench_dagster.settings import is_judged
 
 LEAST_LABELS = 30  # labelled answers of tonight below which the calibration set is used
 
@@ -96,7 +97,7 @@ def correctors(night: Night, rows: list[CalibrationRow]) -> dict[tuple[str, str]
     found: dict[tuple[str, str], Corrector] = {}
     draws: dict[str, JudgeDraws | None] = {}
     for system, metric in night.scores:
-        if "@" in metric:
+        if not is_judged(metric):
             continue
         if metric not in draws:
             table = night.judge_of(metric).get("table")

@@ -12,6 +12,7 @@ from ragbench_dagster.calibration.stats.correction import Corrected
 from ragbench_dagster.calibration.stats.weighted import estimate
 from ragbench_dagster.reporting.correct import Corrector
 from ragbench_dagster.reporting.night import Mask, Scores
+from ragbench_dagster.settings import is_judged
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def make_row(
         facts["corrected"] = {**as_dict(corrected), **corrector.extras(corrected)}
         if full:
             facts["per_request"]["corrected"] = as_dict(corrector.correct(scores, at, per_request=True))
-    if full and "@" not in scores.metric:
+    if full and is_judged(scores.metric):
         facts |= score_percentiles(scores, at)
     return Row(scores.system, scores.metric, dimension, part, facts, corrected)
 

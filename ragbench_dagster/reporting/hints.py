@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ragbench_dagster.settings import is_judged
+
 LOW = {"hit_rate": 0.7, "mrr": 0.5, "recall": 0.7}  # where retrieval is worth a look, on common benchmarks
 LOW_PASSING = 0.8  # passing share of a judge metric below which a hint is shown
 
@@ -38,7 +40,7 @@ def hint(metric: str, metrics: dict[str, Any], failed: bool = False) -> str | No
         return None
     if base == "mrr" and (gap := _far_below_hits(metric, value, metrics)):
         return gap
-    limit = LOW.get(base, LOW_PASSING if "@" not in metric else 0.0)
+    limit = LOW.get(base, LOW_PASSING if is_judged(metric) else 0.0)
     worst = worst_category(metrics[metric])
     if not failed and value >= limit:
         return None

@@ -17,6 +17,7 @@ from ragbench_dagster.reporting.compare import change_in
 from ragbench_dagster.reporting.conditions import other_conditions
 from ragbench_dagster.reporting.night import Night, Scores
 from ragbench_dagster.reporting.summary import read_summary
+from ragbench_dagster.settings import is_judged
 from ragbench_dagster.store import Workspace, finite, write_json
 
 
@@ -82,7 +83,7 @@ def _row(
     system, metric = scores.system, scores.metric
     figures = summary.get("systems", {}).get(system, {})
     overall = figures.get("metrics", {}).get(metric, {}).get("overall", {})
-    identity = night.judge_of(metric).get("identity", {}) if "@" not in metric else {}
+    identity = night.judge_of(metric).get("identity", {}) if is_judged(metric) else {}
     ranked = bool(scores.counted.any()) and stale is None
     better = above.get(system, set())
     tied = [o.system for o in own if o is not scores and o.counted.any() and above[o.system] == better]

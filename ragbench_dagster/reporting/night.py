@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.settings import is_judged
 from ragbench_dagster.store import Workspace, read_json, read_table
 
 Objects = NDArray[np.object_]
@@ -113,7 +114,7 @@ class Night:
 
     def identity(self, metric: str) -> str | None:
         """Hash of judge, evaluator and template of a judge metric; None for retrieval metrics."""
-        return None if "@" in metric else self.judge_of(metric).get("identity", {}).get("hash")
+        return None if not is_judged(metric) else self.judge_of(metric).get("identity", {}).get("hash")
 
     def responses(self, system: str, columns: list[str] | None = None) -> pa.Table:
         return read_table(self.ws.night(self.day, system) / "responses.parquet", columns)

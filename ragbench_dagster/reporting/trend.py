@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from ragbench_dagster.reporting.night import Night, nights_before
+from ragbench_dagster.settings import is_judged
 from ragbench_dagster.store import Workspace, read_json
 
 NIGHTS = 30
@@ -13,7 +14,7 @@ NIGHTS = 30
 
 def conditions(manifest: dict[str, Any], calibration: dict[str, Any], system: str, metric: str) -> dict[str, Any]:
     """What a figure was made under: a change of any of these is marked."""
-    judged = "@" not in metric
+    judged = is_judged(metric)
     identity = calibration.get("metrics", {}).get(metric, {}).get("identity", {}) if judged else {}
     return {
         "release": manifest.get("release"),

@@ -10,6 +10,7 @@ from ragbench_dagster.reporting.report import cases, judges, standings
 from ragbench_dagster.reporting.report.charts import Point, trend_svg
 from ragbench_dagster.reporting.report.text import flat, number, percent
 from ragbench_dagster.reporting.report.view import Card, Chart, Gate, NightView, Table
+from ragbench_dagster.settings import is_judged
 from ragbench_dagster.store import Workspace, read_json
 
 TREND_BYTES = 450_000  # of all trend charts with their tables
@@ -39,7 +40,7 @@ def night_view(ws: Workspace, day: str) -> NightView:
     found = standings.cards(summary, gate, manifest.get("metrics") or [], failing, embedded)
     slices, left = standings.worst_slices(summary, gate)
     trends, note = _trends(summary, found)
-    judged = any("@" not in m for m in manifest.get("metrics") or [])
+    judged = any(is_judged(m) for m in manifest.get("metrics") or [])
     return NightView(
         day=day,
         workspace=flat(ws.root.name, 60),
@@ -89,7 +90,7 @@ def _embedded(manifest: dict[str, Any]) -> dict[str, bool]:
         metric: metric not in evaluators
         and (own.get(metric) or {}).get("provider", judge.get("provider", "embedded")) == "embedded"
         for metric in manifest.get("metrics") or []
-        if "@" not in metric
+        if is_judged(metric)
     }
 
 

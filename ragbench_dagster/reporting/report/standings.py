@@ -6,6 +6,7 @@ from typing import Any
 
 from ragbench_dagster.reporting.report.text import flat, percent
 from ragbench_dagster.reporting.report.view import Card, Figure, Slice, Split, Standing
+from ragbench_dagster.settings import is_judged
 
 MOST_SLICES = 60
 ORDER = {"fail": 0, "inconclusive": 1, "pass": 2, "": 3}
@@ -65,7 +66,7 @@ def standing(name: str, metric: str, figures: dict[str, Any], gate: dict[str, An
         coverage=row["coverage"],
         nothing="" if raw.value is not None else _nothing(row),
         statuses=[(STATUS_WORDS.get(s, s), n) for s, n in row["statuses"].items() if s != "scored"],
-        judged="@" not in metric,
+        judged=is_judged(metric),
         corrected=corrected,
         correction=correction,
         per_request=Figure.of(row.get("per_request")),
