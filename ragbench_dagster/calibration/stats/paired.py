@@ -8,6 +8,7 @@ plain t pass falsely (.087 at n = 100 where .025 was promised).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -44,8 +45,13 @@ class Change:
 
 
 @lru_cache(maxsize=65_536)
-def tango(gains: int, losses: int, n: int, z: float = Z95) -> Interval | None:
-    """Score interval of `(gains - losses) / n` for paired 0/1 results; None without pairs."""
+def tango(gains: float, losses: float, n: float, z: float = Z95) -> Interval | None:
+    """Score interval of `(gains - losses) / n` for paired 0/1 results; None without pairs.
+
+    Args:
+        gains, losses, n: pairs; effective, fractional counts are allowed.
+        z: quantile; a Student quantile for clustered pairs.
+    """
     if n <= 0:
         return None
     value = (gains - losses) / n
@@ -53,12 +59,12 @@ def tango(gains: int, losses: int, n: int, z: float = Z95) -> Interval | None:
     def score(delta: float) -> float:
         b = -gains - losses + (2 * n - gains + losses) * delta
         c = -losses * delta * (1 - delta)
-        q = (np.sqrt(max(0.0, b * b - 8 * n * c)) - b) / (4 * n)
+        q = (math.sqrt(max(0.0, b * b - 8 * n * c)) - b) / (4 * n)
         variance = n * (2 * q + delta * (1 - delta))
         gap = gains - losses - n * delta
         if variance <= 0:
-            return 0.0 if abs(gap) < 1e-12 else float(np.sign(gap)) * np.inf
-        return gap / float(np.sqrt(variance))
+            return 0.0 if abs(gap) < 1e-12 else math.copysign(math.inf, gap)
+        return gap / math.sqrt(variance)
 
     def solve(inside: float, outside: float, target: float) -> float:
         for _ in range(60):
