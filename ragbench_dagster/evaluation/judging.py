@@ -71,9 +71,14 @@ def judge_answers(
         ledger.forget_failures(day, name, [e.name for e in evaluators.values()])
         items = NightItems(responses, release)
         session.run(lambda: ((m, i) for i in items() for m in metrics), items.count * len(metrics), progress)
-        table, served = score_rows(name, metrics, items, session)
+        needs = {metric: sorted(getattr(e, "needs", ())) for metric, e in evaluators.items()}
+        table, served = score_rows(name, needs, items, session)
     thresholds = {m: e.threshold for m, e in evaluators.items() if m != "pairwise" and hasattr(e, "threshold")}
-    metadata = {"system": name, "thresholds": json.dumps(thresholds, sort_keys=True)}
+    metadata = {
+        "system": name,
+        "thresholds": json.dumps(thresholds, sort_keys=True),
+        "needs": json.dumps(needs, sort_keys=True),
+    }
     write_table(ws.night(day, name) / "verdicts.parquet", table, metadata)
     return JudgeRun(
         table,

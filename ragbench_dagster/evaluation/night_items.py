@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from ragbench_dagster.evaluation.applicability import Given, given, unmet
 from ragbench_dagster.evaluation.session import Session
 from ragbench_dagster.records import SCORES, Item, Verdict
 from ragbench_dagster.store import rows_table
@@ -34,7 +35,8 @@ class NightItems:
             row["example_id"]: row for row in release.examples.select(_ABOUT).to_pylist()
         }
         self._responses = responses.select(_READ).sort_by("example_id")
-        self.count = sum(1 for _ in self())
+        self.count = 0
+        self.given: Given = given(self._answers())
 
     def rows(self) -> Iterator[tuple[dict[str, Any], Item | None]]:
         """Every response of the release with its item, None where there is no answer to grade."""
@@ -48,6 +50,34 @@ class NightItems:
 
     def __call__(self) -> Iterator[Item]:
         return (item for _, item in self.rows() if item is not None)
+
+    def _answers(self) -> Iterator[tuple[bool, bool, bool]]:
+        """(answered, with a text, with passages) of each; counts the items on the way."""
+        for row, item in self.rows():
+            self.count += item is not None
+            yield row["status"] == "scored", item is not None, any((t or "").strip() for t in row["contexts"] or ())
+
+    def verdict(
+        self, needs: Collection[str], row: dict[str, Any], item: Item | None, judged: Verdict | None
+    ) -> Verdict:
+        """What stands in the table for one answer and metric.
+
+        Whether the metric applies comes first: what cannot be judged whatever the answer says is neither a failure
+        of the system nor one of the judge.
+
+        Args:
+            needs: what the metric cannot do without (see `applicability`).
+            row: the row of records.RESPONSES.
+            item: its answer; None where there is none.
+            judged: the judge's verdict on it; None where there is nothing to judge.
+        """
+        why = unmet(needs, self.about[row["example_id"]], item, self.given)
+        if judged is not None:
+            return Verdict("not_applicable", feedback=why) if why and judged.status != "not_applicable" else judged
+        failed = row["status"] not in ("scored", "not_applicable")
+        if failed and why:
+            return Verdict("not_applicable", feedback=why)
+        return Verdict(row["status"] if failed else "not_applicable", feedback=row["error"] or "no answer to judge")
 
 
 def _item(row: dict[str, Any], about: dict[str, Any]) -> Item:
@@ -86,26 +116,27 @@ def score_row(system: str, metric: str, about: dict[str, Any], verdict: Verdict,
     }
 
 
-def score_rows(system: str, metrics: Sequence[str], items: NightItems, session: Session) -> tuple[pa.Table, list[str]]:
+def score_rows(
+    system: str, needs: Mapping[str, Collection[str]], items: NightItems, session: Session
+) -> tuple[pa.Table, list[str]]:
     """(records.SCORES sorted by metric and example, the models that served the verdicts).
 
-    An example without an answer has the status of its response: a failed system is no verdict of 0.
+    Args:
+        system: its name.
+        needs: metric to what it cannot do without.
+        items: the night's answers.
+        session: holds the verdicts on them.
     """
     served: set[str] = set()
     tables: list[pa.Table] = []
-    for metric in sorted(metrics):
+    for metric in sorted(needs):
         rows: list[dict[str, Any]] = []
         judged = session.verdicts((metric, item) for item in items())
         for row, item in items.rows():
+            _, _, key, verdict = next(judged) if item is not None else (metric, item, None, None)
+            served.update([verdict.served_model] if verdict and verdict.served_model else [])
             about = items.about[row["example_id"]]
-            key: str | None = None
-            if item is None:
-                status: Any = row["status"] if row["status"] != "scored" else "not_applicable"
-                verdict = Verdict(status, feedback=row["error"] or "no answer to judge")
-            else:
-                _, _, key, verdict = next(judged)
-                served.update([verdict.served_model] if verdict.served_model else [])
-            rows.append(score_row(system, metric, about, verdict, key))
+            rows.append(score_row(system, metric, about, items.verdict(needs[metric], row, item, verdict), key))
             if len(rows) >= _ROWS:  # Arrow holds a night in a tenth of what Python's rows take
                 tables.append(rows_table(rows, SCORES))
                 rows.clear()

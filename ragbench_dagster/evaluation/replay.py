@@ -38,34 +38,30 @@ def replay_verdicts(ws: Workspace, day: str, name: str, release: ReleaseLike) ->
     kept = folder / "verdicts.parquet"
     if not kept.exists():
         raise UserError(f"{kept}: no such file; the night {day} has no verdicts on {name}")
-    thresholds: dict[str, float] = json.loads((pq.read_schema(kept).metadata or {}).get(b"thresholds", b"{}"))
+    noted = pq.read_schema(kept).metadata or {}
+    thresholds: dict[str, float] = json.loads(noted.get(b"thresholds", b"{}"))
+    needs: dict[str, list[str]] = json.loads(noted.get(b"needs", b"{}"))
     keys = read_table(kept, ["metric", "example_id", "key"]).to_pylist()
     items = NightItems(read_table(folder / "responses.parquet"), release)
-    responses = {row["example_id"]: row for row, _ in items.rows()}
+    responses = {row["example_id"]: (row, item) for row, item in items.rows()}
     rows: list[dict[str, Any]] = []
     with Ledger.open(ws) as ledger:
         failures = ledger.failures(day, name)
         for some in batched(keys, _ROWS):
             held = ledger.get([row["key"] for row in some if row["key"]])
             for row in some:
-                response = responses.get(row["example_id"])
-                if response is None:
+                if row["example_id"] not in responses:
                     continue  # the release does not hold it: a difference that shows
-                key = row["key"]
-                if key is None:
-                    verdict = _unanswered(response)
-                else:
+                response, item = responses[row["example_id"]]
+                key, found = row["key"], None
+                if key is not None:
                     found = failures.get(key) or held.get(key)
-                    verdict = found or Verdict("error", feedback="the ledger does not hold this verdict")
+                    found = found or Verdict("error", feedback="the ledger does not hold this verdict")
+                verdict = items.verdict(needs.get(row["metric"], ()), response, item, found)
                 verdict = _decided(verdict, thresholds.get(row["metric"]))
                 rows.append(score_row(name, row["metric"], items.about[row["example_id"]], verdict, key))
     rows.sort(key=lambda r: (r["metric"], r["example_id"]))
     return rows_table(rows, SCORES)
-
-
-def _unanswered(response: dict[str, Any]) -> Verdict:
-    status: Any = response["status"] if response["status"] != "scored" else "not_applicable"
-    return Verdict(status, feedback=response["error"] or "no answer to judge")
 
 
 def _decided(verdict: Verdict, threshold: float | None) -> Verdict:

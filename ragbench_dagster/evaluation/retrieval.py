@@ -9,6 +9,10 @@ system had failed. Such labels are `not_applicable` (unknown is not zero). How t
   they unknown, all of them. One label alone cannot be told from a passage that the system always misses.
 
 Only the corpus and the system's own answers decide, so that the order in which systems ran changes nothing.
+
+A system that returns no passage with an id for any question does not retrieve, or does not tell what: no ranking of
+its can be right or wrong. One that returns passages for some questions is 0 where it returns none. All this is asked
+before the status of an answer: a failure counts only where the metric applies.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation.retrieval_metrics import METRICS, metrics_at_k, stage_retrieval
+from ragbench_dagster.evaluation.retrieval_metrics import METRICS, as_id, expected_grades, metrics_at_k, stage_retrieval
 from ragbench_dagster.records import SCORES
 from ragbench_dagster.store import rows_table
 
@@ -63,38 +67,52 @@ def score_retrieval(
     }
     examples = release.examples.select(_COLUMNS).to_pylist()
     unknown = unknown_labels(examples, answers.values(), corpus_ids)
+    silent = silence(answers.values())
     rows: list[dict[str, Any]] = []
     for example in examples:
         answer = answers.get(example["example_id"])
-        values, status, why = _values(example, answer, ks, example["example_id"] in unknown)
+        why = _inapplicable(example, example["example_id"] in unknown) or silent
+        values, status, why = ({}, "not_applicable", why) if why else _values(example, answer, ks)
         rows += [_row(system, metric, example, status, values.get(metric), why) for metric in wanted]
     rows.sort(key=lambda row: (row["metric"], row["example_id"]))
     return rows_table(rows, SCORES)
 
 
-def _values(
-    example: dict[str, Any], answer: dict[str, Any] | None, ks: Sequence[int], unknown: bool
-) -> tuple[dict[str, float | None], str, str]:
-    """(values, status, why) of one example; values are empty unless the status is `scored`."""
+def _inapplicable(example: dict[str, Any], unknown: bool) -> str:
+    """Why no answer to the question could be scored; "" where one could."""
     if not example["expected_doc_ids"]:
-        return {}, "not_applicable", "no expected ids"
-    if unknown:
-        return {}, "not_applicable", "the label's ids are in neither the corpus nor the system"
+        return "no expected ids"
+    try:
+        grades = expected_grades(example["expected_doc_ids"], example["expected_grades"])
+    except ValueError as fault:
+        raise UserError(f"labels: example {example['example_id']}: {fault}") from fault
+    if not any(grade >= 1 for grade in grades.values()):
+        return "no expected id has a grade of 1 or more"
+    return "the label's ids are in neither the corpus nor the system" if unknown else ""
+
+
+def _values(
+    example: dict[str, Any], answer: dict[str, Any] | None, ks: Sequence[int]
+) -> tuple[dict[str, float | None], str, str]:
+    """(values, status, why) of an example that the metrics apply to; values are empty unless it is `scored`."""
     if answer is None:
         return {}, "not_applicable", "not asked"
     if answer["status"] != "scored":
         return {}, answer["status"], "the system gave no answer"
     values: dict[str, float | None] = {}
     for k in ks:
-        try:
-            values |= metrics_at_k(
-                example["expected_doc_ids"], answer["retrieved_ids"] or [], k, example["expected_grades"]
-            )
-        except ValueError as fault:
-            raise UserError(f"labels: example {example['example_id']}: {fault}") from fault
-    if all(value is None for value in values.values()):
-        return {}, "not_applicable", "no expected id has a grade of 1 or more"
+        values |= metrics_at_k(
+            example["expected_doc_ids"], answer["retrieved_ids"] or [], k, example["expected_grades"]
+        )
     return values, "scored", ""
+
+
+def silence(answers: Collection[dict[str, Any]]) -> str:
+    """Why no answer of the system can be scored: it tells no id of any passage. "" where it does, or never answered."""
+    answered = [row["retrieved_ids"] or [] for row in answers if row["status"] == "scored"]
+    if not answered or any(as_id(name) is not None for ids in answered for name in ids):
+        return ""
+    return "the system returned no id with any passage" if any(answered) else "the system returned no passages at all"
 
 
 def _row(
@@ -135,17 +153,21 @@ def unknown_labels(
 
 
 def k_warnings(responses: pa.Table, metrics: Sequence[str]) -> list[str]:
-    """One line for each k that is larger than any list the system returned.
+    """One line for each k that is larger than any list the system returned; one where it returned nothing at all.
 
     Args:
         responses: records.RESPONSES of the system.
         metrics: names with an explicit k; others are passed over.
     """
+    wanted = [metric for metric in metrics if metric.partition("@")[2].isdigit()]
+    why = silence(responses.select(["status", "retrieved_ids"]).to_pylist()) if wanted else ""
+    if why:
+        return [f"{why}: {', '.join(wanted)} do not apply to it"]
     longest = max((len(ids or []) for ids in responses["retrieved_ids"].to_pylist()), default=0)
     if longest == 0:
         return []
     return [
         f"{metric}: the system returned at most {longest} ids, so a k above {longest} measures nothing more"
-        for metric in metrics
-        if metric.partition("@")[2].isdigit() and int(metric.partition("@")[2]) > longest
+        for metric in wanted
+        if int(metric.partition("@")[2]) > longest
     ]

@@ -13,6 +13,7 @@ from ragbench_dagster.reporting.night import Night, Scores, nights_before
 from ragbench_dagster.settings import is_judged
 from ragbench_dagster.store import read_json
 
+MEMORY = 30  # nights that are searched for what a system could do before
 LABELS = ("expected_doc_ids", "expected_grades", "expected_answer")
 
 
@@ -77,6 +78,19 @@ class Baselines:
         for day in nights_before(self.night.ws, self.night.day):
             if (other := self._night(day)) and system in other.systems:
                 return Baseline(f"night {day}", other, system)
+        return None
+
+    def last_scored(self, system: str, metric: str) -> str | None:
+        """The latest of the nights before (MEMORY of them) on which the system had a score of the metric.
+
+        A system that gave passages then and gives none now has lost its index: not the same as one that never
+        retrieves, to which the metric does not apply.
+        """
+        for day in nights_before(self.night.ws, self.night.day)[:MEMORY]:
+            summary = read_json(self.night.ws.night(day) / "summary.json") or {}
+            figures = summary.get("systems", {}).get(system, {}).get("metrics", {}).get(metric)
+            if figures and figures["overall"]["n"]:
+                return day
         return None
 
     def _night(self, day: str) -> Night | None:

@@ -44,6 +44,9 @@ class Builder:
                                  reason="not measured tonight")  # fmt: skip
             elif (scores.status[scores.in_gate] != "not_applicable").any():
                 yield from self._scores(scores, threshold)
+            elif day := self.baselines.last_scored(system, metric):
+                yield self._test(system, metric, threshold, "overall", "floor", threshold.min or 0.0,
+                                 reason=f"scored on {day}, applies to no answer of tonight")  # fmt: skip
 
     def _test(
         self, system: str, metric: str, threshold: Threshold, part: str, kind: str, limit: float, **facts: object

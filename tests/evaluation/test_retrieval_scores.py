@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from ragbench_dagster.evaluation.retrieval import k_warnings, score_retrieval
 from ragbench_dagster.records import EXAMPLES, RESPONSES, SCORES
@@ -91,14 +92,56 @@ def test_without_a_corpus_a_passage_that_is_never_found_still_counts_as_missed()
     assert by_example(table) == {"e0": ("scored", 1.0), "e1": ("scored", 0.0)}
 
 
-def test_a_system_that_finds_nothing_at_all_scores_zero() -> None:
-    labelled = release({"expected_doc_ids": ["a"]})
-    assert by_example(score_retrieval(responses([]), labelled, ["mrr@5"])) == {"e0": ("scored", 0.0)}
-    assert by_example(score_retrieval(responses([]), labelled, ["mrr@5"], "s", {"a"})) == {"e0": ("scored", 0.0)}
+@pytest.mark.parametrize("corpus", [frozenset[str](), frozenset({"a", "b"})])
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        # nothing for any question: it does not retrieve, or does not tell what
+        ([[], []], ["not_applicable", "not_applicable"]),
+        ([[None, None], []], ["not_applicable", "not_applicable"]),
+        ([[" "], [""]], ["not_applicable", "not_applicable"]),
+        ([[], None], ["not_applicable", "not_applicable"]),
+        # nothing for some: 0 there
+        ([["a"], []], ["scored", "scored"]),
+        ([["a"], [None]], ["scored", "scored"]),
+        # it never answered: whether it retrieves is not known
+        ([None, None], ["error", "error"]),
+    ],
+)
+def test_a_system_that_never_tells_an_id_is_not_scored_and_one_that_sometimes_finds_nothing_is_0_there(
+    ids: list[list[str | None] | None], expected: list[str], corpus: frozenset[str]
+) -> None:
+    labelled = release({"expected_doc_ids": ["a"]}, {"expected_doc_ids": ["b"]})
+    table = score_retrieval(responses(*ids), labelled, ["hit_rate@5", "ndcg@3"], "s", corpus)
+    for metric in ("hit_rate@5", "ndcg@3"):
+        rows = by_example(table.filter(pa.compute.equal(table["metric"], metric)))
+        assert [rows["e0"][0], rows["e1"][0]] == expected
+        assert rows["e1"][1] == (0.0 if expected[1] == "scored" else None)
+    silent = expected[0] == "not_applicable"
+    assert len([w for w in k_warnings(responses(*ids), ["hit_rate@1"]) if "do not apply" in w]) == silent
+    assert k_warnings(responses(*ids), ["faithfulness"]) == []
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ({}, "not_applicable"),
+        ({"expected_doc_ids": []}, "not_applicable"),
+        ({"expected_doc_ids": ["a"], "expected_grades": [0.0]}, "not_applicable"),
+        ({"expected_doc_ids": ["a", "b"], "expected_grades": [0.5, -1.0]}, "not_applicable"),
+        ({"expected_doc_ids": ["gone"]}, "not_applicable"),
+        ({"expected_doc_ids": ["a"]}, "error"),
+        ({"expected_doc_ids": ["a", "gone"], "expected_grades": [1.0, 0.0]}, "error"),
+    ],
+)
+def test_a_failed_answer_counts_only_where_the_metric_applies(label: dict[str, Any], expected: str) -> None:
+    """21 of 23 labelled questions answered were shown as 84 %: failures at unlabelled ones were counted too."""
+    labelled = release(label, {"expected_doc_ids": ["b"]})
+    table = score_retrieval(responses(None, ["b"]), labelled, ["mrr@5"], "s", {"a", "b"})
+    assert by_example(table) == {"e0": (expected, None), "e1": ("scored", 1.0)}
 
 
 def test_a_k_above_what_the_system_ever_returns_is_a_named_warning() -> None:
     found = k_warnings(responses(["a", "b"], ["a"]), ["hit_rate@2", "ndcg@3", "faithfulness"])
     assert len(found) == 1
     assert found[0].startswith("ndcg@3: ")
-    assert k_warnings(responses([]), ["ndcg@3"]) == []

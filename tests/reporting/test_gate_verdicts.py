@@ -160,6 +160,24 @@ def test_the_verdict_is_the_worst_over_the_systems(maker):
     assert found.reasons[0].startswith("bad hit_rate@5")
 
 
+@pytest.mark.parametrize("before", [None, 0.9])
+def test_a_metric_that_a_system_has_lost_is_not_waved_through_and_one_it_never_had_is(maker, before):
+    """A system that returns no passages any more has lost its index: the other one's hits must not pass for it."""
+    made = maker(
+        "metrics: ['hit_rate@5']\nthresholds: {'hit_rate@5': {min: 0.6}}\ngate: {systems: [finds, silent]}\n"
+        + TWO.format("finds", "silent")
+    )
+    nothing = np.array([None] * 300, dtype=object)
+    earlier = nothing if before is None else shares(300, int(before * 300))
+    for day, silent in (("2026-11-17", earlier), ("2026-11-18", nothing), ("2026-11-19", nothing)):
+        made.night({"finds": {"hit_rate@5": np.ones(300)}, "silent": {"hit_rate@5": silent}}, day=day)
+        summarise(made.ws, day)
+    found = decide(made.ws, "2026-11-19")
+    assert found.verdict == ("pass" if before is None else "inconclusive")
+    told = any("silent hit_rate@5" in r and "scored on 2026-11-17, applies to no answer" in r for r in found.reasons)
+    assert told == (before is not None)
+
+
 def test_a_changed_release_cannot_be_trusted(decided):
     found, made = decided("thresholds: {'hit_rate@5': {min: 0.5}}\n")
     assert found.verdict == "pass"

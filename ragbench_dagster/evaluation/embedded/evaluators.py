@@ -20,11 +20,13 @@ class EmbeddedEvaluator(BaseEvaluator):
         name: the metric.
         version: changes with the code that scores.
         template_hash: a fixed word, as there is no template.
+        needs: what a question must have for the metric to apply (see `evaluation.applicability`).
     """
 
     name: str
     version = VERSION
     template_hash = "no-template"
+    needs: tuple[str, ...] = ()
     _score: Callable[[Item], Verdict]
 
     def _get_prompts(self) -> PromptDictType:
@@ -77,6 +79,7 @@ class EmbeddedFaithfulness(EmbeddedEvaluator):
     """Are the claims of the answer in its contexts? 0 to 1."""
 
     name = "faithfulness"
+    needs = ("contexts",)
     _score = staticmethod(scoring.faithfulness)
 
 
@@ -84,6 +87,7 @@ class EmbeddedRelevancy(EmbeddedEvaluator):
     """Does the answer take up the question? 0 to 1."""
 
     name = "relevancy"
+    needs = ("words",)
     _score = staticmethod(scoring.relevancy)
 
 
@@ -91,6 +95,7 @@ class EmbeddedCorrectness(EmbeddedEvaluator):
     """Does the answer say what the reference says? 1 to 5, passing from 4."""
 
     name = "correctness"
+    needs = ("reference",)
     _score = staticmethod(scoring.correctness)
 
 

@@ -45,6 +45,7 @@ class LLMEvaluator(BaseEvaluator):
     version = "1"  # raised when the same reply would be read differently
     reminder = ""  # asks again for an unparsable reply; "": never
     default_threshold = 0.5
+    needs: tuple[str, ...] = ()  # what a question must have for the metric to apply (see `evaluation.applicability`)
 
     def __init__(
         self, llm: Any, template: BasePromptTemplate, judge: Judge | None = None, threshold: float | None = None

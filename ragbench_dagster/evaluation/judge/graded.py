@@ -15,6 +15,7 @@ class Correctness(LLMEvaluator):
     """One number from 1 to 5; 4 and more pass. Prompts as LlamaIndex's CorrectnessEvaluator."""
 
     name = "correctness"
+    needs = ("reference",)
     version = "1"
     default_threshold = 4.0
     reminder = "Give the score only: one number from 1 to 5 on a line of its own."
@@ -82,6 +83,7 @@ class ContextRelevancy(Points):
     """
 
     name = "context_relevancy"
+    needs = ("contexts",)
     version = "1"
     most = 4.0
     default_threshold = 0.75

@@ -11,9 +11,11 @@ import inspect
 from dataclasses import replace
 from typing import Any
 
+from llama_index.core import evaluation as stock
 from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation.applicability import NEEDS
 from ragbench_dagster.evaluation.judge.calls import collecting
 from ragbench_dagster.evaluation.judge.faults import ItemFault, Stopped
 from ragbench_dagster.evaluation.judge.templates import template_hash
@@ -22,11 +24,20 @@ from ragbench_dagster.records import Item, Verdict
 from ragbench_dagster.settings import Judge
 from ragbench_dagster.store import digest
 
+# What LlamaIndex's own evaluators refuse to work without; others say it in an attribute `needs`.
+_STOCK_NEEDS: dict[type[BaseEvaluator], str] = {
+    stock.SemanticSimilarityEvaluator: "reference",
+    stock.FaithfulnessEvaluator: "contexts",
+    stock.RelevancyEvaluator: "contexts",
+    stock.ContextRelevancyEvaluator: "contexts",
+}
+
 
 class Imported:
     """Somebody else's evaluator with our interface.
 
     `version` is the evaluator's own `version`, else a hash of its class's source: changed code judges anew.
+    `needs` is the evaluator's own `needs`, a list of words of `applicability.NEEDS`, else what its base needs.
     """
 
     def __init__(self, metric: str, evaluator: BaseEvaluator, llm: Any, judge: Judge) -> None:
@@ -36,6 +47,7 @@ class Imported:
         self._judge = judge
         self.version = str(getattr(evaluator, "version", "") or _source_hash(type(evaluator)))
         self.template_hash = _prompts_hash(evaluator)
+        self.needs = _needs(evaluator)
 
     @property
     def workers(self) -> int:
@@ -102,7 +114,11 @@ def load(metric: str, path: str, llm: Any, judge: Judge) -> Imported:
         raise UserError(f"{where}: cannot be made ({type(fault).__name__}: {str(fault)[:120]})") from fault
     if not isinstance(evaluator, BaseEvaluator):
         raise UserError(f"{where}: makes a {type(evaluator).__name__}, not a LlamaIndex BaseEvaluator")
-    return Imported(metric, evaluator, llm if takes_llm else None, judge)
+    imported = Imported(metric, evaluator, llm if takes_llm else None, judge)
+    unknown = set(imported.needs) - set(NEEDS)
+    if unknown:
+        raise UserError(f"{where}: its needs hold {', '.join(sorted(map(repr, unknown)))}; use {', '.join(NEEDS)}")
+    return imported
 
 
 def _verdict(result: EvaluationResult) -> Verdict:
@@ -117,6 +133,13 @@ def _verdict(result: EvaluationResult) -> Verdict:
     if score != score or score in (float("inf"), float("-inf")):
         return Verdict("unparsable", feedback="the evaluator's score is no number", raw=feedback)
     return replace(Verdict("scored", float(score), passing), feedback=feedback, raw=feedback)
+
+
+def _needs(evaluator: BaseEvaluator) -> tuple[str, ...]:
+    own = getattr(evaluator, "needs", None)
+    if own is None:
+        return tuple({need for base, need in _STOCK_NEEDS.items() if isinstance(evaluator, base)})
+    return (own,) if isinstance(own, str) else tuple(map(str, own))
 
 
 def _source_hash(kind: type[Any]) -> str:

@@ -29,6 +29,7 @@ class SemanticSimilarity(BaseEvaluator):
     version = "1"
     template_hash = MODEL_SHA256[:16]
     workers = 2  # the model runs outside the interpreter's lock
+    needs = ("reference",)
     local = True  # the judge's settings do not change it
 
     def __init__(self, threshold: float = 0.8) -> None:

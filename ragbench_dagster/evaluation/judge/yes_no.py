@@ -54,6 +54,7 @@ class Faithfulness(YesNoEvaluator):
     """Whether the passages support the answer. Prompts as LlamaIndex's FaithfulnessEvaluator."""
 
     name = "faithfulness"
+    needs = ("contexts",)
 
     def missing(self, item: Item) -> str:
         if not item.response.strip():
