@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,7 +31,7 @@ OUTSIDE = 0.975  # share of draws outside [0, 1] that shows the calibration rows
 class Corrected:
     """A corrected share, or why there is none."""
 
-    method: str  # labels, calibration, humans_only or none
+    method: str  # labels, audit, calibration, humans_only or none
     value: float | None
     interval: Interval | None
     reason: str  # why this method; for none: what is missing
@@ -46,12 +47,14 @@ class Corrected:
 class JudgeDraws:
     """Jeffreys draws of a judge's sensitivity and specificity; drawn once, used for every slice."""
 
+    method: ClassVar[str] = "calibration"
     table: Table
     se: Floats
     sp: Floats
 
     @classmethod
     def of(cls, table: Table, draws: int = DRAWS) -> JudgeDraws:
+        """Draws from a calibration set's table."""
         rng = np.random.default_rng(SEED)
         return cls(
             table,
@@ -65,18 +68,30 @@ class JudgeDraws:
         low, high = np.quantile(self.se + self.sp - 1, [0.025, 0.975])
         return float(low), float(high)
 
+    @property
+    def point(self) -> tuple[float, float] | None:
+        """Sensitivity and specificity at the shares that were seen; None without rows of both classes."""
+        t = self.table
+        return (t.tp / t.positives, t.tn / t.negatives) if t.positives and t.negatives else None
+
+    @property
+    def source(self) -> str:
+        """What the rates come from, for words."""
+        return f"judge's errors on {self.table.n} labelled calibration answers"
+
+    def too_weak(self) -> str:
+        return (
+            f"the judge tells good from bad too weakly (sensitivity + specificity - 1 may be "
+            f"{self.youden[0]:.2f}, more than {MIN_YOUDEN} is needed)"
+        )
+
     def refusal(self) -> str | None:
         """Why this judge's errors cannot be corrected for; None where they can."""
         if self.table.smaller_class < MIN_CLASS:
             which = "bad" if self.table.negatives < self.table.positives else "good"
             count = self.table.smaller_class
             return f"only {count} labelled answers that people call {which}, {MIN_CLASS} are needed: label more of them"
-        if self.youden[0] <= MIN_YOUDEN:
-            return (
-                f"the judge tells good from bad too weakly (sensitivity + specificity - 1 may be "
-                f"{self.youden[0]:.2f}, more than {MIN_YOUDEN} is needed)"
-            )
-        return None
+        return self.too_weak() if self.youden[0] <= MIN_YOUDEN else None
 
 
 def quantiles(draws: Floats) -> Interval:
@@ -105,11 +120,9 @@ def rogan_gladen(passing: float, n: float, judge: JudgeDraws, checked: bool = Fa
         reason = "the calibration rows do not describe these answers: label some of tonight's"
         return Corrected("none", None, None, reason, youden=judge.youden)
     draws = np.clip(raw, 0.0, 1.0)
-    t = judge.table
-    se, sp = t.tp / t.positives, t.tn / t.negatives
+    se, sp = judge.point or (0.0, 0.0)
     point = float(np.clip((passing / n + sp - 1) / (se + sp - 1), 0.0, 1.0)) if se + sp > 1 else None
-    reason = f"judge's errors on {t.n} labelled calibration answers"
-    return Corrected("calibration", point, quantiles(draws), reason, draws, judge.youden)
+    return Corrected(judge.method, point, quantiles(draws), judge.source, draws, judge.youden)
 
 
 @dataclass(frozen=True, slots=True)
