@@ -215,7 +215,7 @@ class Judge(Model):
     tpm: float | None = Field(None, gt=0)  # tokens a minute
     concurrency: Concurrency = Concurrency()
     price: Price | None = None
-    budget_usd: float | None = Field(None, ge=0)  # for one run
+    budget_usd: float | None = Field(None, ge=0)  # for one run, over all that it causes
     allow_floating: bool = False
     long_context: Literal["truncated", "per_passage"] = "truncated"
     metrics: dict[str, dict[str, Any]] = {}  # METRIC: settings that differ for it
@@ -232,6 +232,10 @@ class Judge(Model):
         for metric, change in self.metrics.items():
             allowed = set(Judge.model_fields) - {"metrics", "evaluators", "templates", "guidelines"}
             for key in change:
+                if key == "budget_usd":
+                    raise ValueError(
+                        f"metrics.{metric}.budget_usd: one cap holds for all of a run; set judge.budget_usd"
+                    )
                 if key not in allowed:
                     raise ValueError(f"metrics.{metric}.{key}: unknown key{near(key, allowed)}")
         return self

@@ -17,12 +17,12 @@ Progress = Callable[[str, int, int], None] | None
 
 
 def judge_round(
-    ws: Workspace, metric: str, items: Sequence[Item], round: str, progress: Progress = None
+    ws: Workspace, metric: str, items: Sequence[Item], round: str, progress: Progress = None, run: str = ""
 ) -> list[Verdict]:
-    """Verdicts on `items`, fresh for this `round` (its name is part of the ledger key), paid for once."""
+    """Verdicts on `items`, fresh for this `round` (its name is part of the ledger key), paid for once, by `run`."""
     from ragbench_dagster.evaluation.judging import judge_items
 
-    return list(judge_items(ws, metric, list(items), round=round, progress=progress)) if items else []
+    return list(judge_items(ws, metric, list(items), round=round, progress=progress, run=run)) if items else []
 
 
 def week_of(day: str) -> str:

@@ -14,7 +14,8 @@ Written to `calibration.json` of the night:
         usable: bool, closed: [{kind, reason}: why the gate must not trust this judge]}}}
 
 Every sentinel row is judged afresh each night (the night's date is in the ledger key, so a night run again
-pays nothing), all other rows and the probes once a week (the Monday's date is).
+pays nothing), all other rows and the probes once a week (the Monday's date is). Where the budget is short, the
+sentinel comes first, then the night's answers, then all else of the week: without the first two nothing decides.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from ragbench_dagster.calibration.sentinel import accept_reference
 from ragbench_dagster.calibration.stats import graded
 from ragbench_dagster.calibration.stats.intervals import Floats
 from ragbench_dagster.calibration.stats.tables import Table, describe
+from ragbench_dagster.evaluation import spending
 from ragbench_dagster.records import Verdict
 from ragbench_dagster.store import Workspace, read_json, write_json
 
@@ -53,7 +55,8 @@ def calibrate(ws: Workspace, day: str, progress: Progress = None) -> dict[str, A
     reference = read_json(sentinel.reference_path(ws)) or {}
     metrics = ws.settings.judged_metrics
     watched = sum(1 for metric in metrics if sentinel.labelled(rows, metric))
-    found = {metric: _metric(ws, day, metric, rows, watched, progress) for metric in metrics}
+    fresh = sentinel.judge_sentinel(ws, day, rows, progress)
+    found = {metric: _metric(ws, day, metric, rows, fresh[metric], watched, progress) for metric in metrics}
     # a run again makes no call, so what was called is returned and not stored (same input, same bytes)
     spent = {name: sum(m.pop(name) for m in found.values()) for name in ("calls", "cost_usd")}
     result = {
@@ -69,18 +72,23 @@ def calibrate(ws: Workspace, day: str, progress: Progress = None) -> dict[str, A
 
 
 def _metric(
-    ws: Workspace, day: str, metric: str, rows: Sequence[CalibrationRow], watched: int, progress: Progress
+    ws: Workspace,
+    day: str,
+    metric: str,
+    rows: Sequence[CalibrationRow],
+    tried_tonight: tuple[list[CalibrationRow], list[Verdict]],
+    watched: int,
+    progress: Progress,
 ) -> dict[str, Any]:
     judge = ws.settings.judge.for_metric(metric)
     own = sentinel.labelled(rows, metric)
     identity = judged.identify(ws, metric)
     result: dict[str, Any] = {"pinned": judge.pinned or identity.local, "identity": identity.as_dict()}
-    fresh_rows = sentinel.sentinel_rows(rows, metric, ws.settings.calibration.sentinel)
+    fresh_rows, fresh = tried_tonight
     fresh_keys = {row.key for row in fresh_rows}
     other_rows = [row for row in own if row.key not in fresh_keys]
     week = judged.week_of(day)
-    fresh = judged.judge_round(ws, metric, [r.item for r in fresh_rows], day, progress)
-    others = judged.judge_round(ws, metric, [r.item for r in other_rows], f"week {week}", progress)
+    others = judged.judge_round(ws, metric, [r.item for r in other_rows], f"week {week}", progress, day)
     own, verdicts = [*fresh_rows, *other_rows], [*fresh, *others]
     reference = sentinel.accepted(ws, metric, identity)
     threshold, source = _threshold(ws, metric, own, verdicts, reference)
@@ -97,7 +105,7 @@ def _metric(
     alarm = ws.settings.calibration.drift_alarm
     result["drift"] = sentinel.drift(reference, tonight, fresh, alarm, watched)
     shipped = probes.load_probes(metric)
-    tried = judged.judge_round(ws, metric, [p.item for p in shipped], f"week {week}", progress)
+    tried = judged.judge_round(ws, metric, [p.item for p in shipped], f"week {week}", progress, day)
     result["probes"] = probes.probe_result(shipped, tried, threshold) if shipped else None
     result["human"] = human_agreement(own, metric)
     everything = [*verdicts, *tried]
@@ -106,14 +114,7 @@ def _metric(
     result["key_missing"] = judged.key_missing(judge) and not identity.local and unanswered
     result["closed"] = closed_by(ws, result)
     result["usable"] = not result["closed"]
-    result["calls"] = sum(v.attempts or int(v.status == "scored") for v in everything if _new(v))
-    result["cost_usd"] = sum(v.cost_usd for v in everything if _new(v))
-    return result
-
-
-def _new(verdict: Verdict) -> bool:
-    """True for a verdict that was made in this run."""
-    return not verdict.details.get("from_ledger")
+    return result | sentinel.spent(everything)
 
 
 def _threshold(
@@ -230,7 +231,9 @@ def calibrate_now(ws: Workspace, day: str | None, progress: Progress = None) -> 
     if day is None:
         nights = sorted(p.parent.name for p in ws.night("x").parent.glob("????-??-??/manifest.json"))
         day = nights[-1] if nights else datetime.now(UTC).date().isoformat()
-    return calibrate(ws, day, progress)
+    found = calibrate(ws, day, progress)
+    spending.finish(ws, day)
+    return found
 
 
 def agreement_rows(found: dict[str, Any]) -> list[list[Any]]:

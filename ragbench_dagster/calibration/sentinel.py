@@ -17,12 +17,14 @@ from ragbench_dagster.calibration.rows import CalibrationRow, read_calibration
 from ragbench_dagster.calibration.stats.drift import alarm_count, tail
 from ragbench_dagster.calibration.stats.paired import mcnemar
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation import spending
 from ragbench_dagster.records import Verdict
 from ragbench_dagster.store import Workspace, digest, read_json, write_json
 
 REPEATS = 5  # fresh judgements a row when the reference is accepted; their majority stands
 LEAST_SCORED = 3  # of them, or the row is no reference
 SALT = "sentinel-v1"
+ACCEPT = "calibrate --accept"  # what pays for a reference
 
 
 def labelled(rows: Sequence[CalibrationRow], metric: str) -> list[CalibrationRow]:
@@ -34,6 +36,29 @@ def sentinel_rows(rows: Sequence[CalibrationRow], metric: str, size: int) -> lis
     """The fixed sample of `size` rows: those with the smallest salted hash, so that new rows change few."""
     own = sorted(labelled(rows, metric), key=lambda row: digest(SALT, row.key))
     return sorted(own[:size], key=lambda row: row.key)
+
+
+def judge_sentinel(
+    ws: Workspace, day: str, rows: Sequence[CalibrationRow], progress: Progress = None
+) -> dict[str, tuple[list[CalibrationRow], list[Verdict]]]:
+    """Metric to its sentinel rows and tonight's verdicts on them: the first money of a night, for without these no
+    judged metric decides.
+
+    Raises:
+        UserError: a judge that cannot be asked.
+    """
+    found = {}
+    for metric in ws.settings.judged_metrics:
+        own = sentinel_rows(rows, metric, ws.settings.calibration.sentinel)
+        found[metric] = own, judged.judge_round(ws, metric, [r.item for r in own], day, progress, day)
+    return found
+
+
+def spent(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """{calls, cost_usd} of those verdicts that were made in this run."""
+    fresh = [v for v in verdicts if not v.details.get("from_ledger")]
+    calls = sum(v.attempts or int(v.status == "scored") for v in fresh)
+    return {"calls": calls, "cost_usd": sum(v.cost_usd for v in fresh)}
 
 
 def reference_path(ws: Workspace) -> Path:
@@ -72,7 +97,7 @@ def accept_reference(
         if not sentinel:
             continue
         rounds = [
-            judged.judge_round(ws, metric, [row.item for row in sentinel], f"accept {when} {i + 1}", progress)
+            judged.judge_round(ws, metric, [row.item for row in sentinel], f"accept {when} {i + 1}", progress, ACCEPT)
             for i in range(REPEATS)
         ]
         metrics[metric] = _majority(ws, metric, sentinel, rounds)
@@ -80,6 +105,7 @@ def accept_reference(
         raise UserError(f"{ws.calibration.name}/: no labelled rows for any judged metric; label some first")
     found = {"who": who.strip(), "why": why.strip(), "when": when, "metrics": metrics}
     write_json(reference_path(ws), found)
+    spending.finish(ws, ACCEPT)
     return found
 
 

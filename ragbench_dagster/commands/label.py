@@ -88,10 +88,12 @@ def paraphrase_(
     import asyncio
 
     from ragbench_dagster.dataset.labelling import paraphrase
+    from ragbench_dagster.evaluation import spending
     from ragbench_dagster.evaluation.judge import governed_llm
 
     ws = open_workspace(workspace)
     llm = governed_llm(ws)
+    spending.enter(ws, "label paraphrase")
 
     async def work() -> dict[str, int]:
         async def ask(prompt: str) -> str:
@@ -103,6 +105,7 @@ def paraphrase_(
             await llm.aclose()
 
     found = asyncio.run(work())
+    spending.finish(ws, "label paraphrase")
     if as_json:
         print_json(found)
     else:

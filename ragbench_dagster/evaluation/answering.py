@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ragbench_dagster.evaluation import loop
+from ragbench_dagster.evaluation import loop, spending
 from ragbench_dagster.evaluation.checkpoint import Checkpoint
 from ragbench_dagster.evaluation.cleaning import cleaner
 from ragbench_dagster.evaluation.loop import Stop
@@ -91,6 +91,8 @@ def answer_release(
     with Checkpoint(store) if system.calls else nullcontext() as checkpoint:
         shared = digest(_CODE, system.version, "" if system.pure else day, scrub_mark(ws))
         run = _Run(system, checkpoint, shared, cleaner(ws, system))
+        if ws.settings.judge.provider != "embedded":
+            spending.enter(ws, day)  # an engine may ask the judge's LLM
         answers = loop.run(partial(run.all, examples, progress))
     responses, timings = _tables(examples, answers)
     metadata = {"inputs": inputs, "release": release.id, "system": name, "version": system.version}

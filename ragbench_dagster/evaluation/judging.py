@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation import spending
 from ragbench_dagster.evaluation.identity import batched
 from ragbench_dagster.evaluation.ledger import Ledger
 from ragbench_dagster.evaluation.night_items import NightItems, ReleaseLike, score_rows
@@ -29,6 +30,7 @@ from ragbench_dagster.traffic.convert import to_history
 from ragbench_dagster.traffic.model import RowError
 
 _STAGE_ROWS = 2000  # rows of a stage that are judged together
+STAGE = "stage judge"  # what pays for them
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def judge_answers(
     evaluators = evaluators_for(metrics, ws.settings.judge, ws)
     version = (responses.schema.metadata or {}).get(b"version", b"").decode() or _stored_version(ws, day, name)
     with Ledger.open(ws) as ledger:
-        session = Session(ws, evaluators, ledger, day=day, system=name, system_version=version)
+        session = Session(ws, evaluators, ledger, run=day, system=name, system_version=version)
         ledger.forget_failures(day, name, [e.name for e in evaluators.values()])
         items = NightItems(responses, release)
         session.run(lambda: ((m, i) for i in items() for m in metrics), items.count * len(metrics), progress)
@@ -92,7 +94,12 @@ def judge_answers(
 
 
 def judge_items(
-    ws: Workspace, metric: str, items: Sequence[Item], round: str = "", progress: Progress | None = None
+    ws: Workspace,
+    metric: str,
+    items: Sequence[Item],
+    round: str = "",
+    progress: Progress | None = None,
+    run: str = "",
 ) -> list[Verdict]:
     """Verdicts on `items`, in their order.
 
@@ -102,6 +109,7 @@ def judge_items(
         items: what to grade; equal items are judged once.
         round: part of the key: another round asks afresh, the same one pays nothing twice.
         progress: called as (label, done, total).
+        run: what pays for them (`spending`): a night's day, or a command.
 
     Returns:
         One verdict an item. `details["from_ledger"]` is set on those that cost nothing now. Where the judge's key
@@ -112,7 +120,7 @@ def judge_items(
     """
     evaluators = evaluators_for([metric], ws.settings.judge, ws)
     with Ledger.open(ws) as ledger:
-        session = Session(ws, evaluators, ledger, round=round)
+        session = Session(ws, evaluators, ledger, round=round, run=run)
         session.run(lambda: ((metric, item) for item in items), len(items), progress)
         return [verdict for _, _, _, verdict in session.verdicts((metric, item) for item in items)]
 
@@ -134,7 +142,7 @@ def stage_judge(
     with Ledger.open(ws) if ws else Ledger("sqlite://") as ledger:
         numbered = ((n, row, _row_item(n, row)) for n, row in enumerate(rows, 1))
         for some in batched(numbered, _STAGE_ROWS):
-            session = Session(ws, evaluators, ledger, judge=judge)
+            session = Session(ws, evaluators, ledger, judge=judge, run=STAGE)
             pairs = [(metric, item) for _, _, item in some]
             fault: UserError | None = None
             try:
@@ -154,6 +162,8 @@ def stage_judge(
                 raise fault
             if ws is None:
                 ledger.clear()  # memory stays bounded; without a workspace nothing is kept
+    if ws is not None:
+        spending.finish(ws, STAGE)
 
 
 def template_hashes(ws: Workspace) -> dict[str, str]:

@@ -20,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation import disks
-from ragbench_dagster.evaluation.ledger_tables import FAILURES, SCHEMA, VERDICTS, Entry
+from ragbench_dagster.evaluation.ledger_tables import COSTS, FAILURES, RUNS, SCHEMA, VERDICTS, Entry
 from ragbench_dagster.records import Verdict
 from ragbench_dagster.store import Workspace
 
@@ -77,7 +77,14 @@ class Ledger:
         failed = dialect.insert(FAILURES)
         columns = [c.name for c in FAILURES.columns if not c.primary_key]
         self._upsert = failed.on_conflict_do_update(
-            index_elements=["key", "day", "system"], set_={name: failed.excluded[name] for name in columns}
+            index_elements=["key", "day", "system"],
+            # A failure that is asked again and fails again has cost both.
+            set_={n: failed.excluded[n] for n in columns}
+            | {"cost_usd": FAILURES.c.cost_usd + failed.excluded.cost_usd},
+        )
+        begun = dialect.insert(RUNS)
+        self._begin = begun.on_conflict_do_update(
+            index_elements=["name"], set_={n: begun.excluded[n] for n in ("before_usd", "other_usd", "done")}
         )
         try:
             if is_sqlite and self._url.database:
@@ -88,6 +95,7 @@ class Ledger:
             if is_sqlite:
                 sa.event.listen(self._engine, "connect", _sqlite_pragmas)
             SCHEMA.create_all(self._engine)
+            COSTS.create(self._engine, checkfirst=True)  # a ledger of before has the table without it
             compiled = insert.compile(dialect=self._engine.dialect)
             self._insert, self._insert_names = str(compiled), getattr(compiled, "positiontup", None)
             self._connection = self._engine.connect()
@@ -170,19 +178,49 @@ class Ledger:
         }
 
     def forget_failures(self, day: str, system: str, evaluators: Iterable[str]) -> None:
-        """A night is judged anew: what it could not judge before says nothing any more."""
-        self._commit(
-            sa.delete(FAILURES).where(
-                FAILURES.c.day == day, FAILURES.c.system == system, FAILURES.c.evaluator.in_(list(evaluators))
-            ),
-            {},
-        )
+        """A night is judged anew: what it could not judge before says nothing any more, but that it was paid for."""
+        stale = (FAILURES.c.day == day, FAILURES.c.system == system, FAILURES.c.evaluator.in_(list(evaluators)))
+        paid = sa.select(sa.func.coalesce(sa.func.sum(FAILURES.c.cost_usd), 0.0)).where(*stale)
+        self.add_cost(day, float(self._rows(paid, {})[0][0]))
+        self._commit(sa.delete(FAILURES).where(*stale), {})
+
+    def begin_run(self, name: str) -> float:
+        """USD that the run `name` has spent already: 0 for a new one; one that was not finished goes on."""
+        row = self._rows(sa.select(RUNS.c.before_usd, RUNS.c.other_usd, RUNS.c.done).where(RUNS.c.name == name), {})
+        paid = self._paid(name)
+        if row and not row[0].done:
+            return max(0.0, paid - float(row[0].before_usd)) + float(row[0].other_usd)
+        self._commit(self._begin, {"name": name, "before_usd": paid, "other_usd": 0.0, "done": False})
+        return 0.0
+
+    def add_cost(self, name: str, usd: float) -> None:
+        """USD that the run `name` spent and no row says."""
+        if usd:
+            self._commit(sa.update(RUNS).where(RUNS.c.name == name).values(other_usd=RUNS.c.other_usd + usd), {})
+
+    def finish_run(self, name: str) -> None:
+        """The run is over, and the next one of this name begins at 0; one that its budget stopped is not."""
+        judged = sa.exists().where(VERDICTS.c.key == FAILURES.c.key)
+        stopped = sa.select(FAILURES.c.key).where(FAILURES.c.day == name, FAILURES.c.status == "over_budget", ~judged)
+        if not self._rows(stopped.limit(1), {}):
+            self._commit(sa.update(RUNS).where(RUNS.c.name == name).values(done=True), {})
+
+    def _paid(self, name: str) -> float:
+        total = 0.0
+        for table in (VERDICTS, FAILURES):
+            query = sa.select(sa.func.coalesce(sa.func.sum(table.c.cost_usd), 0.0))
+            total += float(self._rows(query.where(table.c.day == name, table.c.cost_usd > 0), {})[0][0])
+        return total
 
     def forget(self, example_ids: Sequence[str]) -> int:
         """Remove every row of these examples (the law, design rule 3); returns how many verdicts went."""
         gone = 0
         for start in range(0, len(example_ids), _BATCH):
             some = list(example_ids[start : start + _BATCH])
+            for table in (VERDICTS, FAILURES):  # what a run has spent stays spent
+                paid: Any = sa.select(table.c.day, sa.func.sum(table.c.cost_usd)).where(table.c.example_id.in_(some))
+                for row in self._rows(paid.where(table.c.cost_usd > 0).group_by(table.c.day), {}):
+                    self.add_cost(row[0], float(row[1]))
             gone += self._commit(sa.delete(VERDICTS).where(VERDICTS.c.example_id.in_(some)), {})
             self._commit(sa.delete(FAILURES).where(FAILURES.c.example_id.in_(some)), {})
         return gone

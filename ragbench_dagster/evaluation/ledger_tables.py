@@ -38,6 +38,9 @@ VERDICTS = sa.Table(
     sa.Column("at", sa.Float, nullable=False),  # seconds since 1970, UTC
     sqlite_with_rowid=False,  # one tree to write to instead of two
 )
+_PAID = sa.text("cost_usd > 0")
+# What a run has spent is asked once, over years of verdicts. The embedded judge's cost nothing and are not in it.
+COSTS = sa.Index("verdicts_paid", VERDICTS.c.day, VERDICTS.c.cost_usd, sqlite_where=_PAID, postgresql_where=_PAID)
 FAILURES = sa.Table(
     "failures",
     SCHEMA,
@@ -54,6 +57,14 @@ FAILURES = sa.Table(
     sa.Column("cost_usd", sa.Float, nullable=False),
     sa.Column("at", sa.Float, nullable=False),
 )
+RUNS = sa.Table(
+    "runs",
+    SCHEMA,
+    sa.Column("name", sa.Text, primary_key=True),  # a night's day, or a command
+    sa.Column("before_usd", sa.Float, nullable=False),  # what `day = name` had cost when the run began
+    sa.Column("other_usd", sa.Float, nullable=False),  # spent in it without a verdict that says so
+    sa.Column("done", sa.Boolean, nullable=False),
+)
 
 
 class Entry(NamedTuple):
@@ -66,7 +77,7 @@ class Entry(NamedTuple):
     template_hash: str
     judge: str
     parameters: str  # JSON
-    day: str = ""
+    day: str = ""  # the run that pays: a night's day, or a command
     system: str = ""
     system_version: str = ""
     round: str = ""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation import identity, loop
+from ragbench_dagster.evaluation import identity, loop, spending
 from ragbench_dagster.evaluation.identity import Evaluator, batched
 from ragbench_dagster.evaluation.judge import build_evaluator
 from ragbench_dagster.evaluation.judge.faults import JudgeUnavailable, Stopped
@@ -42,7 +42,8 @@ class Session:
         evaluators: metric to evaluator.
         ledger: where verdicts are found and kept.
         judge: its settings; default: the workspace's.
-        day, system, system_version, round: where the items come from, as the ledger records it.
+        run: what pays, as `spending` names it: a night's day, a command; "": this process alone, by itself.
+        system, system_version, round: where the items come from, as the ledger records it.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Session:
         ledger: Ledger,
         *,
         judge: Judge | None = None,
-        day: str = "",
+        run: str = "",
         system: str = "",
         system_version: str = "",
         round: str = "",
@@ -61,7 +62,8 @@ class Session:
         self._evaluators = evaluators
         self._ledger = ledger
         self._system = system
-        self._run_name = day or round  # all systems and the calibration of a night share one budget
+        self._ws = ws
+        self._run_name = run
         self._prefix: dict[str, str] = {}
         self._entry: dict[str, Entry] = {}
         self._marks: dict[str, dict[str, bool]] = {}  # what must be known of every verdict of a metric
@@ -79,7 +81,7 @@ class Session:
                 template_hash=evaluator.template_hash or "",
                 judge=identity.judge_name(own),
                 parameters=json.dumps(identity.parameters(own), sort_keys=True),
-                day=day,
+                day=run,
                 system=system,
                 system_version=system_version,
                 round=round,
@@ -168,6 +170,12 @@ class Session:
         here, faults = asyncio.get_running_loop(), list[Exception]()
         workers = max(getattr(e, "workers", 1) for e in self._evaluators.values())
         try:
+            if (
+                self._ws is not None
+                and self._run_name
+                and any(hasattr(e, "prepare") for e in self._evaluators.values())
+            ):
+                spending.enter(self._ws, self._run_name, self._ledger)
             for evaluator in self._evaluators.values():
                 prepare: Any = getattr(evaluator, "prepare", None)
                 if prepare is not None:

@@ -46,7 +46,7 @@ def build_definitions(overrides: Mapping[str, Any] | None = None) -> dg.Definiti
             *traffic_assets(days),
             *dataset_assets(days),
             *(asset for name, system in systems.items() for asset in system_assets(days, name, system.kind)),
-            *calibration_assets(days),
+            *calibration_assets(days, list(systems)),
             *reporting_assets(days, list(systems)),
         ],
         asset_checks=asset_checks(days),

@@ -28,7 +28,7 @@ def jobs(systems: list[str]) -> dict[str, Any]:
         ),
         dg.define_asset_job(
             "evaluate",
-            branches | dg.AssetSelection.assets("judge_calibration", *REPORTING),
+            branches | dg.AssetSelection.assets("judge_sentinel", "judge_calibration", *REPORTING),
             description="Answer, judge and report a day on its release.",
         ),
         dg.define_asset_job(

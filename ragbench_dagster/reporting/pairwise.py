@@ -90,7 +90,7 @@ def _by_judge(
             Item(name, example["query"], one[name]["response"], contexts, example["expected_answer"], history,
                  other[name]["response"])
         )  # fmt: skip
-    verdicts = judge_items(night.ws, "pairwise", items, progress=progress)
+    verdicts = judge_items(night.ws, "pairwise", items, progress=progress, run=night.day)
     for item, verdict in zip(items, verdicts, strict=True):
         biased = bool(verdict.details.get("position_bias")) if verdict.status == "scored" else None
         rows.append(_row(candidate, baseline, item.example_id, verdict.status, verdict.score, biased, "judge"))

@@ -34,7 +34,7 @@ class FakeJudge:
         self.rounds: list[str] = []
 
     def __call__(
-        self, ws: Workspace, metric: str, items: Sequence[Item], round: str, progress: object = None
+        self, ws: Workspace, metric: str, items: Sequence[Item], round: str, progress: object = None, run: str = ""
     ) -> list[Verdict]:
         self.rounds += [round] * len(items)
         self.calls += len(items)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ragbench_dagster.errors import UserError
@@ -18,6 +19,7 @@ class Budget:
     limit: float | None = None
     spent: float = 0.0
     promised: float = 0.0
+    note: Callable[[float], None] | None = None  # told of USD that no verdict records: an engine's calls
 
     def allows(self, usd: float) -> bool:
         """True where a call of `usd` stays below the cap, what is in flight counted as estimated."""
@@ -27,10 +29,18 @@ class Budget:
         """A call of about `usd` is made now."""
         self.promised += usd
 
-    def settle(self, reserved: float, actual: float) -> None:
-        """A call ended: its promise is replaced by what it cost (0 where it was not answered)."""
+    def settle(self, reserved: float, actual: float, recorded: bool = True) -> None:
+        """A call ended: its promise is replaced by what it cost (0 where it was not answered).
+
+        Args:
+            reserved: what was promised, USD.
+            actual: what it cost, USD.
+            recorded: a verdict will say so in the ledger.
+        """
         self.promised -= reserved
         self.spent += actual
+        if actual and not recorded and self.note is not None:
+            self.note(actual)
 
 
 def price_of(judge: Judge) -> Price:
@@ -52,11 +62,19 @@ def cost(price: Price, prompt_tokens: float, completion_tokens: float) -> float:
     return (prompt_tokens * price.input + completion_tokens * price.output) / 1e6
 
 
+# Of this process; `spending` opens and closes them by the ledger.
 _budgets: dict[tuple[str, str], Budget] = {}
+_paying: dict[str, str] = {}  # workspace -> the run that pays for calls whose caller names none
 
 
 def run_budget(workspace: str, run: str, limit: float | None) -> Budget:
-    """The budget that all systems of one `run` of a workspace share in this process."""
+    """The budget that everything of one `run` of a workspace shares in this process."""
     budget = _budgets.setdefault((workspace, run), Budget())
     budget.limit = limit
     return budget
+
+
+def paying_budget(workspace: str, limit: float | None) -> Budget:
+    """The budget of the run at hand; one of its own where no run is."""
+    run = _paying.get(workspace)
+    return Budget(limit) if run is None else run_budget(workspace, run, limit)

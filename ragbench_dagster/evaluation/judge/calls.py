@@ -25,6 +25,7 @@ class CallLog:
     served_model: str | None = None
     fingerprint: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    recorded: bool = False  # a verdict takes it into the ledger
 
     def onto(self, verdict: Verdict) -> Verdict:
         """`verdict` with what it took."""
@@ -48,7 +49,7 @@ _current: ContextVar[CallLog | None] = ContextVar("ragbench_calls", default=None
 @contextmanager
 def collecting() -> Iterator[CallLog]:
     """Within it, every call of this task and of those it starts is added up."""
-    log = CallLog()
+    log = CallLog(recorded=True)
     token = _current.set(log)
     try:
         yield log

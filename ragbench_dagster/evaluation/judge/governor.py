@@ -99,7 +99,7 @@ class Governor:
                 if body is not None:
                     actual = self._account(body, chars, log)
             finally:
-                self.budget.settle(estimate, actual)
+                self.budget.settle(estimate, actual, log.recorded)
             if body is not None:
                 self._breaker.success()
                 return body
@@ -113,7 +113,8 @@ class Governor:
         if not self.budget.allows(usd):
             if not self.budget.spent and not self.budget.promised:
                 raise UserError(f"judge.budget_usd: {self.budget.limit:g} USD does not pay for one call; raise it")
-            raise ItemFault("over_budget", f"judge.budget_usd ({self.budget.limit:g} USD) is used up")
+            spent = f"judge.budget_usd ({self.budget.limit:g} USD) is used up"
+            raise ItemFault("over_budget", f"{spent}; raise it, or --max-usd, to go on")
         return usd
 
     async def _leave(self, chars: int, stop: Stop, state: Attempts) -> Permit:

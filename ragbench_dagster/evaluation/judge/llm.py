@@ -23,7 +23,7 @@ from llama_index.llms.openai_like import OpenAILike
 from openai import DefaultAioHttpClient
 
 from ragbench_dagster.evaluation.judge.breaker import Breaker
-from ragbench_dagster.evaluation.judge.budget import Budget, price_of, run_budget
+from ragbench_dagster.evaluation.judge.budget import paying_budget, price_of, run_budget
 from ragbench_dagster.evaluation.judge.calls import current
 from ragbench_dagster.evaluation.judge.faults import JudgeUnavailable, of_answer, of_exception, of_success
 from ragbench_dagster.evaluation.judge.governor import Governor
@@ -60,7 +60,6 @@ class GovernedLLM(OpenAILike):
     _workspace: str = PrivateAttr()
     _meter: TokenMeter = PrivateAttr()
     _limiter: Limiter = PrivateAttr()
-    _budget: Budget = PrivateAttr()
     _loops: Any = PrivateAttr()
 
     def __init__(self, judge: Judge, workspace: str = "") -> None:
@@ -80,7 +79,6 @@ class GovernedLLM(OpenAILike):
         self._meter = TokenMeter(min(_COMPLETION_GUESS, self.max_tokens or _COMPLETION_GUESS))
         provider = f"{self.api_base} {judge.api_key_env}"
         self._limiter = shared_limiter(provider, judge.rpm, judge.tpm, judge.concurrency)
-        self._budget = Budget(judge.budget_usd)
         self._loops = WeakKeyDictionary()
 
     @property
@@ -107,10 +105,9 @@ class GovernedLLM(OpenAILike):
         Raises:
             JudgeUnavailable: the key's variable is not set.
         """
-        self._budget = run_budget(self._workspace, run, self._judge.budget_usd)
         here = self._here()
         here.stop = stop
-        here.governor.budget = self._budget
+        here.governor.budget = run_budget(self._workspace, run, self._judge.budget_usd)
 
     async def aclose(self) -> None:
         """Close the running loop's connections."""
@@ -171,7 +168,8 @@ class GovernedLLM(OpenAILike):
             follow_redirects=False,
             headers={"Authorization": f"Bearer {_key(judge)}", "Content-Type": "application/json"},
         )
-        governor = Governor(judge, price_of(judge), self._limiter, Breaker(judge), self._budget, self._meter)
+        budget = paying_budget(self._workspace, judge.budget_usd)  # an engine's calls: `prepare` was not asked
+        governor = Governor(judge, price_of(judge), self._limiter, Breaker(judge), budget, self._meter)
         return _InLoop(http, _chat_url(self.api_base or ""), governor)
 
 

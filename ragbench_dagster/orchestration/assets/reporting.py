@@ -1,4 +1,4 @@
-"""calibration and reporting: judge_calibration; score_table -> summary -> leaderboard -> gate -> report."""
+"""calibration and reporting: judge_sentinel, judge_calibration; score_table -> summary -> leaderboard -> gate -> report."""
 
 from __future__ import annotations
 
@@ -12,13 +12,32 @@ from ragbench_dagster.orchestration.bodies import markdown, metadata
 from ragbench_dagster.orchestration.resources import WorkspaceResource, reporter
 
 
-def calibration_assets(days: dg.DailyPartitionsDefinition) -> list[dg.AssetsDefinition]:
+def calibration_assets(days: dg.DailyPartitionsDefinition, systems: list[str]) -> list[dg.AssetsDefinition]:
+    """The sentinel before the answers are judged, the rest after: one budget pays for all, in this order."""
+
+    @night_asset(
+        days,
+        name="judge_sentinel",
+        group="calibration",
+        kinds={"llamaindex"},
+        deps=[],
+        description="A fixed sample of answers graded by people, judged afresh before anything else of the night.",
+    )
+    def judge_sentinel(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> Any:
+        from ragbench_dagster.calibration import sentinel
+        from ragbench_dagster.calibration.rows import read_calibration
+
+        ws = workspace.open()
+        found = sentinel.judge_sentinel(ws, context.partition_key, read_calibration(ws), reporter(context))
+        verdicts = [v for _, some in found.values() for v in some]
+        return dg.MaterializeResult(metadata=metadata(rows=len(verdicts), **sentinel.spent(verdicts)))
+
     @night_asset(
         days,
         name="judge_calibration",
         group="calibration",
         kinds={"json", "llamaindex"},
-        deps=[],
+        deps=[judge_sentinel, *(dg.AssetKey([s, "verdicts"]) for s in systems)],
         description="The judge against people: agreement, kappa, drift and injection probes, each with its interval.",
     )
     def judge_calibration(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> Any:
@@ -34,7 +53,7 @@ def calibration_assets(days: dg.DailyPartitionsDefinition) -> list[dg.AssetsDefi
             )
         )
 
-    return [judge_calibration]
+    return [judge_sentinel, judge_calibration]
 
 
 def reporting_assets(days: dg.DailyPartitionsDefinition, systems: list[str]) -> list[dg.AssetsDefinition]:
@@ -50,6 +69,7 @@ def reporting_assets(days: dg.DailyPartitionsDefinition, systems: list[str]) -> 
         description="Every score of the night in long form: one row for each example, system and metric.",
     )
     def score_table(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> Any:
+        from ragbench_dagster.evaluation import spending
         from ragbench_dagster.evaluation.night import write_manifest
         from ragbench_dagster.reporting.pairwise import judge_pairs
         from ragbench_dagster.reporting.scores import build_scores
@@ -58,6 +78,7 @@ def reporting_assets(days: dg.DailyPartitionsDefinition, systems: list[str]) -> 
         manifest = write_manifest(ws, day)
         table = build_scores(ws, day, list(manifest["systems"]))
         pairs = judge_pairs(ws, day, reporter(context))
+        spending.finish(ws, day)  # nothing of the night after this costs money
         return dg.MaterializeResult(
             metadata=metadata(
                 **{"dagster/row_count": table.num_rows},

@@ -66,7 +66,7 @@ def system_assets(days: dg.DailyPartitionsDefinition, name: str, kind: str) -> l
         prefix=name,
         group=name,
         kinds={"parquet", "llamaindex"},
-        deps=[responses],
+        deps=[responses, dg.AssetKey("judge_sentinel")],
         schema=records.SCORES,
         description=f"The judge's typed verdicts on the answers of {name}, from the ledger where they are paid for already.",
     )
