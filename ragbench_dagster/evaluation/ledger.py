@@ -218,9 +218,10 @@ class Ledger:
         for start in range(0, len(example_ids), _BATCH):
             some = list(example_ids[start : start + _BATCH])
             for table in (VERDICTS, FAILURES):  # what a run has spent stays spent
-                paid: Any = sa.select(table.c.day, sa.func.sum(table.c.cost_usd)).where(table.c.example_id.in_(some))
-                for row in self._rows(paid.where(table.c.cost_usd > 0).group_by(table.c.day), {}):
-                    self.add_cost(row[0], float(row[1]))
+                paid = sa.select(table.c.day, sa.func.sum(table.c.cost_usd)).where(table.c.example_id.in_(some))
+                rows: Any = self._rows(paid.where(table.c.cost_usd > 0).group_by(table.c.day), {})
+                for day, usd in rows:
+                    self.add_cost(day, float(usd))
             gone += self._commit(sa.delete(VERDICTS).where(VERDICTS.c.example_id.in_(some)), {})
             self._commit(sa.delete(FAILURES).where(FAILURES.c.example_id.in_(some)), {})
         return gone
