@@ -20,7 +20,6 @@ WRONG = {
     "pii-home-folder-names": "2, account names in paths",
     "pii-labelled-numbers": "5, labelled numbers",
     "pii-payload-in-question": "3, payloads",
-    "pii-text-without-spaces": "1, edges",
 }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.settings import Recognizer
+from ragbench_dagster.traffic.scrubbing.alphabets import bounded
 from ragbench_dagster.traffic.scrubbing.spans import Span
 
 Find = Callable[[str], Iterator[Span]]
@@ -72,8 +73,8 @@ class Allowed:
 
     def __init__(self, phrases: list[str]) -> None:
         words = sorted({p.strip() for p in phrases if p.strip()}, key=lambda p: (-len(p), p))
-        joined = "|".join(re.escape(w).replace(r"\ ", r"\s+") for w in words)
-        self._pattern = re.compile(rf"(?<!\w)(?:{joined})(?!\w)", re.IGNORECASE) if words else None
+        joined = "|".join(bounded(re.escape(w).replace(r"\ ", r"\s+"), w) for w in words)
+        self._pattern = re.compile(joined, re.IGNORECASE) if words else None
 
     def keep(self, spans: list[Span], text: str) -> list[Span]:
         """`spans` without those that lie wholly inside an allowed phrase."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ragbench_dagster.traffic.scrubbing.alphabets import LEFT, RIGHT
 from ragbench_dagster.traffic.scrubbing.checksums import IBAN_LENGTHS, luhn, mod97
 from ragbench_dagster.traffic.scrubbing.facts import Facts
 from ragbench_dagster.traffic.scrubbing.spans import Span
@@ -16,12 +17,15 @@ _CARD = re.compile(
     r"|\d{4}(?P<s>[ .-])\d{4}(?P=s)\d{4}(?P=s)\d{1,4}(?:(?P=s)\d{1,3})?"
     r"|\d{4}(?P<t>[ .-])\d{6}(?P=t)\d{4,5}"
     r"|\d{6}(?P<u>[ .-])\d{6,13}"
-    r")(?![\w]|[-.,][\w])"
+    r")(?![\w]|[-.,][\w])",
+    re.ASCII,
 )
-_CARD_GLUED = re.compile(r"(?<=[:=#(\"'])\d{12,19}(?!\d)")
+_CARD_GLUED = re.compile(r"(?<=[:=#(\"'])\d{12,19}(?!\d)", re.ASCII)
 _CARD_WORD = re.compile(
-    r"\b(?:cards?|credit|debit|visa|master ?card|maestro|amex|american express|discover|diners|jcb|cc|pan"
-    r"|cvv|karte|kreditkarte|carte|tarjeta|carta|cart[aã]o|kaart)\b",
+    LEFT + r"(?:cards?|credit|debit|visa|master ?card|maestro|amex|american express|discover|diners|jcb|cc|pan"
+    r"|cvv|karte|kreditkarte|carte|tarjeta|carta|cart[aã]o|kaart|kortti|kort|karta|kartı)"
+    + RIGHT
+    + r"|卡|カード|카드|บัตร|карт|κάρτ|بطاقة|כרטיס|कार्ड|thẻ",
     re.IGNORECASE,
 )
 _NEAR = 60  # characters before or after in which a card word counts
@@ -71,6 +75,8 @@ def might_card(facts: Facts) -> bool:
     return facts.digits >= 12
 
 
+_IBAN_WORD = re.compile(LEFT + "iban" + RIGHT, re.IGNORECASE)
+_ALNUM = re.compile(r"[A-Za-z0-9]")
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]){11,44}")
 
 
@@ -90,12 +96,12 @@ def ibans(facts: Facts) -> Iterator[Span]:
                 if len(taken) == wanted:
                     break
         code = "".join(taken).upper()
-        if len(code) == wanted and mod97(code) and not text[end : end + 1].isalnum():
+        if len(code) == wanted and mod97(code) and not _ALNUM.match(text, end):
             yield Span(match.start(), end, "IBAN_CODE")
-        elif re.search(r"(?i)\biban\b", text[max(0, match.start() - 30) : match.start()]):
+        elif _IBAN_WORD.search(text[max(0, match.start() - 30) : match.start()]):
             # A mistyped IBAN right after the word is as personal as a right one.
             run = re.match(
-                r"[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?\b", text[match.start() :]
+                r"(?a)[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?\b", text[match.start() :]
             )
             if run:
                 yield Span(match.start(), match.start() + run.end(), "IBAN_CODE")
@@ -105,9 +111,14 @@ def might_iban(facts: Facts) -> bool:
     return facts.digits >= 2
 
 
-_SSN = re.compile(r"(?<![\w.+-])(\d{3})(-)(\d{2})-(\d{4})(?![\w]|[-.]\d)")
-_SSN_LOOSE = re.compile(r"(?<![\w.+-])(\d{3})[ .-]?(\d{2})[ .-]?(\d{4})(?![\w]|[-.]\d)")
-_SSN_WORD = re.compile(r"(?i)\b(?:ssn|ssns|social security|social sec|sozialversicherung|itin|tax(?:payer)? id|tin)\b")
+_SSN = re.compile(r"(?<![\w.+-])(\d{3})(-)(\d{2})-(\d{4})(?![\w]|[-.]\d)", re.ASCII)
+_SSN_LOOSE = re.compile(r"(?<![\w.+-])(\d{3})[ .-]?(\d{2})[ .-]?(\d{4})(?![\w]|[-.]\d)", re.ASCII)
+_SSN_WORD = re.compile(
+    LEFT
+    + r"(?:ssn|ssns|social[ _-]?security(?:[ _-]?(?:number|no|num))?|social sec|sozialversicherung|itin|tax(?:payer)? id|tin)"
+    + RIGHT,
+    re.IGNORECASE,
+)
 
 
 def ssns(facts: Facts) -> Iterator[Span]:

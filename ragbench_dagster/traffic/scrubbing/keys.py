@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from ragbench_dagster.traffic.scrubbing.alphabets import LEFT, RIGHT, UNSPACED
 from ragbench_dagster.traffic.scrubbing.facts import Facts
 from ragbench_dagster.traffic.scrubbing.spans import Span
 
@@ -59,35 +60,48 @@ _PREFIXED: tuple[tuple[str, str], ...] = (
     ("AGE-SECRET-KEY-", r"AGE-SECRET-KEY-1[0-9A-Z]{40,80}"),
     ("eyJ", r"\beyJ[A-Za-z0-9_-]{5,4000}\.[A-Za-z0-9_-]{5,8000}(?:\.[A-Za-z0-9_-]{0,4000})?"),
 )  # fmt: skip
-_RULES = tuple((literal, re.compile(pattern)) for literal, pattern in _PREFIXED)
+_RULES = tuple((literal, re.compile(pattern, re.ASCII)) for literal, pattern in _PREFIXED)
 
+# A value ends where a script without spaces begins: "token abc123不行".
+_VALUE = rf"[^\s\"'`<>,;{UNSPACED}]"
 _AUTHORIZATION = re.compile(
-    r"\b(?:bearer|basic|token|apikey|digest)\s{1,3}(?P<v>[A-Za-z0-9_.~+/=-]{16,8000})", re.IGNORECASE
+    r"\b(?:bearer|basic|token|apikey|digest)\s{1,3}(?P<v>[A-Za-z0-9_.~+/=-]{16,8000})", re.IGNORECASE | re.ASCII
+)
+_FOREIGN_WORD = (
+    "密码|密碼|口令|密钥|パスワード|暗証番号|비밀번호|รหัสผ่าน|пароль|κωδικός|पासवर्ड|كلمة المرور|סיסמה|mật khẩu"
 )
 _NAMED = re.compile(
-    r"\b(?:[\w-]{0,40}?(?:api[ _-]?key|access[ _-]?key|secret[ _-]?key|private[ _-]?key|client[ _-]?secret"
+    rf"(?:{LEFT}"
+    r"(?:[\w-]{0,40}?(?:api[ _-]?key|access[ _-]?key|secret[ _-]?key|private[ _-]?key|client[ _-]?secret"
     r"|(?:access|auth|refresh|session|bearer|id|api)[ _-]?token|secret|token|pass?w(?:or|ro|r)d?s?|pw|passwort|passwd|passphrase|pwd"
-    r"|passcode|contrase(?:ñ|n)a|mot de passe|senha|wachtwoord|credentials?))\b"
-    r"(?P<sep>[\"']?\s{0,3}(?:=>|:=|=|:|\bis\b:?|\bwas\b|\bist\b|\best\b|\bes\b|->)\s{0,3})"
-    r"(?:(?P<q>[\"'`])(?P<quoted>[^\"'`\n]{3,200})(?P=q)|(?P<v>[^\s\"'`<>,;]{4,500}))",
+    r"|passcode|contrase(?:ñ|n)a|mot de passe|senha|wachtwoord|credentials?))"
+    rf"{RIGHT}|{_FOREIGN_WORD})"
+    r"(?P<sep>[\"']?\s{0,3}(?:=>|:=|=|:|\bis\b:?|\bwas\b|\bist\b|\best\b|\bes\b|->|是|为|為|は|은|는|คือ)\s{0,3})"
+    rf"(?:(?P<q>[\"'`])(?P<quoted>[^\"'`\n]{{3,200}})(?P=q)|(?P<v>{_VALUE}{{4,500}}))",
     re.IGNORECASE,
 )
 # The words and the value without anything in between, or with a few words and "is".
 _BESIDE = re.compile(
-    r"\b(?:pass?w(?:or|ro|r)d?s?|pw|passwort|passwd|passphrase|pwd|passcode|api[ _-]?keys?|secret(?:[ _-]?key)?|client[ _-]?secret|access[ _-]?(?:key|token)|token|key|credentials?)\b"
-    r"(?:\s(?:for|of|to|on|in)\s[^.?!\n]{1,40}?\s(?:is|was)\s|\s{1,2})(?P<v>[^\s\"'`<>,;]{8,500})",
+    LEFT
+    + r"(?:pass?w(?:or|ro|r)d?s?|pw|passwort|passwd|passphrase|pwd|passcode|api[ _-]?keys?|secret(?:[ _-]?key)?|client[ _-]?secret|access[ _-]?(?:key|token)|token|key|credentials?)"
+    + RIGHT
+    + r"(?:\s(?:for|of|to|on|in)\s[^.?!\n]{1,40}?\s(?:is|was)\s|\s{1,2})"
+    rf"(?P<v>{_VALUE}{{8,500}})",
     re.IGNORECASE,
 )
 # A long token of mixed letters and digits that no hash, UUID or identifier is.
-_RANDOM = re.compile(r"(?<![\w/.@#:=&%+-])[A-Za-z0-9_+/-]{24,512}={0,2}(?![\w/.@+-]*[\w])")
+_RANDOM = re.compile(r"(?<![\w/.@#:=&%+-])[A-Za-z0-9_+/-]{24,512}={0,2}(?![\w/.@+-]*[\w])", re.ASCII)
 _NUMBERED = re.compile(
-    r"\b(?:pin(?: ?(?:code|number))?|cvv2?|cvc2?|csc|otp|one[- ]time (?:code|password)|passcode|security code"
-    r"|verification code|2fa code|sms code)\b(?:\s{0,2}(?:=|:|is|was|are)?\s{0,2}|\s+i (?:got|received) (?:is|was)\s+)"
-    r"(?P<v>\d[\d -]{1,8}\d)(?![\w-])",
+    LEFT + r"(?:pin(?: ?(?:code|number))?|cvv2?|cvc2?|csc|otp|one[- ]time (?:code|password)|passcode|security code"
+    r"|verification code|2fa code|sms code)"
+    + RIGHT
+    + r"(?:\s{0,2}(?:=|:|is|was|are)?\s{0,2}|\s+i (?:got|received) (?:is|was)\s+)"
+    r"(?P<v>\d[\d -]{1,8}\d)(?![A-Za-z0-9_-])",
     re.IGNORECASE,
 )
 _NAMED_WORDS = (
     "key", "secret", "token", "pas", "pw", "contrase", "senha", "wachtwoord", "credential",
+    *(word.casefold() for word in _FOREIGN_WORD.split("|")),
 )  # fmt: skip
 _NUMBER_WORDS = ("pin", "cv", "csc", "otp", "code", "one")
 _AUTH_WORDS = ("bearer", "basic", "token", "apikey", "digest")

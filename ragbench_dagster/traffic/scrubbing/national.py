@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.traffic.scrubbing.alphabets import blanked, bounded
 from ragbench_dagster.traffic.scrubbing.facts import Facts
 from ragbench_dagster.traffic.scrubbing.spans import Span
 
@@ -96,7 +97,7 @@ def _context(recognizer: Any) -> re.Pattern[str] | None:
     words = sorted({w.lower() for w in recognizer.context or () if len(w) > 1}, key=lambda w: (-len(w), w))
     if not words:
         return None
-    return re.compile(r"(?<!\w)(?:" + "|".join(re.escape(w) for w in words) + r")(?!\w)", re.IGNORECASE)
+    return re.compile("|".join(bounded(re.escape(w), w) for w in words), re.IGNORECASE)
 
 
 def national_ids(facts: Facts, countries: tuple[str, ...], wanted: frozenset[str]) -> Iterator[Span]:
@@ -133,7 +134,7 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
     for offset in range(0, max(1, len(text) - _OVERLAP), _PIECE - _OVERLAP):
         piece = text[offset : offset + _PIECE]
         if _DIGIT.search(piece):
-            yield offset, piece
+            yield offset, blanked(piece)  # Presidio's edges are `\b`, which sees none beside an ideograph
 
 
 def might_national(facts: Facts) -> bool:

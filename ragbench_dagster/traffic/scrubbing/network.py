@@ -6,12 +6,22 @@ import ipaddress
 import re
 from collections.abc import Iterator
 
+from ragbench_dagster.traffic.scrubbing.alphabets import LATIN, LEFT, RIGHT, UNSPACED
 from ragbench_dagster.traffic.scrubbing.facts import Facts
 from ragbench_dagster.traffic.scrubbing.spans import Span
 
-# Everything right of the at sign; the local part is taken by looking back, so no run is scanned twice.
-_DOMAIN = re.compile(r"(?:@|%40)((?:[\w-]{1,63}\.){1,8}(?:xn--[\w-]{2,59}|[^\W\d_]{2,24}))", re.IGNORECASE)
-_LOCAL = re.compile(r"[\w.+%&~!#$'*?^{|}-]{1,64}\Z")
+# Everything right of the at sign; the local part is taken by looking back, so no run is scanned twice. A label is
+# of one script: after a Latin domain a letter of another script belongs to the sentence.
+_IDN_ENDINGS = "中国|中國|公司|网络|網絡|网址|网站|香港|台灣|台湾|澳門|新加坡|集团|在线|中文网|商城|商店|公益|政务|信息|移动|世界|みんな|コム|ストア|한국|삼성|닷컴|닷넷|ไทย|ລາວ"
+_OTHER = rf"[^\W\d_{LATIN}{UNSPACED}]"
+_DOMAIN = re.compile(
+    rf"(?:@|%40)((?:[{LATIN}0-9-]{{1,63}}\.){{1,8}}(?:xn--[a-z0-9-]{{2,59}}|[{LATIN}]{{2,24}})"
+    rf"|(?:[\w-]{{1,63}}\.){{1,8}}(?:{_OTHER}{{2,24}}|{_IDN_ENDINGS}|[{LATIN}]{{2,24}}))",
+    re.IGNORECASE,
+)
+_SIGNS = r".+%&~!#$'*?^{|}-"
+_LOCAL = re.compile(rf"[{LATIN}0-9_{_SIGNS}]{{1,64}}\Z|[^\W{LATIN}{UNSPACED}]{{1,64}}\Z|[{UNSPACED}]{{1,64}}\Z")
+_COPULA = re.compile(r".*[是为為はを:：은는คือ]", re.DOTALL)
 _SPELLED = re.compile(
     r"\b[\w.+-]{1,64}\s?(?:\(at\)|\[at\]|\{at\}|\sat\s)\s?[\w-]{1,63}"
     r"(?:\s?(?:\(dot\)|\[dot\]|\{dot\}|\sdot\s|\.)\s?[\w-]{1,63}){0,3}?"
@@ -28,7 +38,7 @@ def emails(facts: Facts) -> Iterator[Span]:
         local = _LOCAL.search(before)
         if local is None:
             continue
-        name = local[0].lstrip(".%&~!#$'*?^{|}-")
+        name = _COPULA.sub("", local[0]) if _UNSPACED.match(local[0]) else local[0].lstrip(".%&~!#$'*?^{|}-")
         if name and re.search(r"\w", name):
             yield Span(match.start() - len(name), match.end(), "EMAIL_ADDRESS")
     if "dot" in facts.folded and "at" in facts.folded:
@@ -40,15 +50,23 @@ def might_email(facts: Facts) -> bool:
     return facts.at or ("dot" in facts.folded and "at" in facts.folded)
 
 
-_URL = re.compile(r"(?:https?|ftps?|wss?)://[^\s<>\"`{}|\\^\u0000]+", re.IGNORECASE)
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+# A letter of a script without spaces belongs to the sentence, unless the host itself is written in it.
+_PART = rf"[^\s<>\"`{{}}|\\^\u0000{UNSPACED}]"
+_URL = re.compile(
+    rf"(?:https?|ftps?|wss?)://(?:{_PART}+|[\w.-]{{1,100}}\.(?:{_IDN_ENDINGS}|{_OTHER}{{2,24}}|[a-z]{{2,24}}){_PART}*)",
+    re.IGNORECASE,
+)
 # Any scheme with `user:password@`: the credentials are the secret.
-_USERINFO = re.compile(r"[a-z][a-z0-9+.-]{0,20}://[^\s/@:<>\"]{0,100}:[^\s/@<>\"]{1,200}@[^\s<>\"`]+", re.IGNORECASE)
+_USERINFO = re.compile(
+    rf"[a-z][a-z0-9+.-]{{0,20}}://[^\s/@:<>\"]{{0,100}}:[^\s/@<>\"]{{1,200}}@{_PART}+", re.IGNORECASE
+)
 # A bare domain is no personal data, but one with a token is.
 _BARE_TOKEN = re.compile(
     r"(?<![\w@/.-])(?:[a-z0-9-]{1,63}\.){1,5}[a-z]{2,24}(?::\d{1,5})?(?:/[^\s<>\"`?]{0,500})?"
     r"\?[^\s<>\"`]{0,1000}?\b(?:token|key|apikey|sig|signature|password|passwd|pwd|auth|code|session|secret"
-    r"|email|mail|user|uid|phone)=[^\s<>\"`]+",
-    re.IGNORECASE,
+    rf"|email|mail|user|uid|phone)={_PART}+",
+    re.IGNORECASE | re.ASCII,
 )
 _IDENTIFYING = re.compile(
     r"(?:[?&;#](?:[\w.-]*(?:token|key|sig|signature|password|passwd|pwd|auth|code|session|sid|secret|email|mail"
@@ -95,15 +113,21 @@ def might_url(facts: Facts) -> bool:
     return facts.scheme or ("?" in facts.text and "=" in facts.text)
 
 
-_QUAD = re.compile(r"(?<![\d.])(?<!\d[,:])(?:\d{1,3}\.){3}\d{1,3}(?:/\d{1,2})?(?!\d|\.\w|-\w|_)")
+_QUAD = re.compile(r"(?<![\d.])(?<!\d[,:])(?:\d{1,3}\.){3}\d{1,3}(?:/\d{1,2})?(?!\d|\.\w|-\w|_)", re.ASCII)
 _VERSION = re.compile(
-    r"(?:\b(?:version|versions|ver|v|release|releases|rev|revision|build|firmware|fw|driver|drivers|assembly"
-    r"|package|sdk|library|update|upgrade|patch|kernel|bios|app|plugin|runtime)\b[\s.:=#_-]{0,3}"
-    r"(?:(?:is|to|from|number|no)\b[\s.:#]{0,2})?|\bv)\Z",
+    rf"(?:{LEFT}"
+    r"(?:version|versions|ver|v|release|releases|rev|revision|build|firmware|fw|driver|drivers|assembly"
+    r"|package|sdk|library|update|upgrade|patch|kernel|bios|app|plugin|runtime)"
+    rf"{RIGHT}"
+    r"[\s.:=#_-]{0,3}"
+    r"(?:(?:is|to|from|number|no)\b[\s.:#]{0,2})?"
+    rf"|{LEFT}v"
+    r"|(?:版本|版|固件|バージョン|ファームウェア|버전|펌웨어|เวอร์ชัน|верси[яиюей]{1,2}|έκδοση|संस्करण|الإصدار|إصدار|גרסה|phiên bản)[\s.:号是は은는]{0,3})\Z",
     re.IGNORECASE,
 )
 _ADDRESS_WORD = re.compile(
-    r"(?i)\b(?:ip|ips|ipv4|address|addresses|host|hosts|server|gateway|dns|ping|subnet|cidr|node)\b[\s:=]{0,3}(?:is\s)?\Z"
+    rf"(?i){LEFT}"
+    r"(?:ip|ips|ipv4|address|addresses|host|hosts|server|gateway|dns|ping|subnet|cidr|node)\b[\s:=]{0,3}(?:is\s)?\Z"
 )
 _BETWEEN_VERSIONS = re.compile(
     r"\A[\s,]*(?:to|and|or|vs\.?|versus|from|than|->|=>|-|through|until|or later)?[\s,]*(?:v|version)?[\s.]*\Z",
@@ -131,7 +155,9 @@ def _quads(text: str) -> Iterator[Span]:
         yield Span(match.start(), match.end(), "IP_ADDRESS")
 
 
-_V6 = re.compile(r"(?<![\w:.])[0-9A-Fa-f:]{2,39}(?:\d{1,3}(?:\.\d{1,3}){3})?(?:%[\w.-]{1,15})?(?:/\d{1,3})?(?![\w:])")
+_V6 = re.compile(
+    r"(?<![\w:.])[0-9A-Fa-f:]{2,39}(?:\d{1,3}(?:\.\d{1,3}){3})?(?:%[\w.-]{1,15})?(?:/\d{1,3})?(?![\w:])", re.ASCII
+)
 
 
 def addresses(facts: Facts) -> Iterator[Span]:
@@ -160,7 +186,8 @@ def might_address(facts: Facts) -> bool:
 
 
 _MAC = re.compile(
-    r"(?<![\w:-])(?:[0-9A-Fa-f]{2}(?:(?P<s>[:-])[0-9A-Fa-f]{2})(?:(?P=s)[0-9A-Fa-f]{2}){4}|[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4})(?![\w]|[:-][0-9A-Fa-f])"
+    r"(?<![\w:-])(?:[0-9A-Fa-f]{2}(?:(?P<s>[:-])[0-9A-Fa-f]{2})(?:(?P=s)[0-9A-Fa-f]{2}){4}|[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4}\.[0-9A-Fa-f]{4})(?![\w]|[:-][0-9A-Fa-f])",
+    re.ASCII,
 )
 
 

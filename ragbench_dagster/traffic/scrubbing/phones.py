@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from ragbench_dagster.traffic.scrubbing.alphabets import LEFT, RIGHT
 from ragbench_dagster.traffic.scrubbing.facts import Facts
 from ragbench_dagster.traffic.scrubbing.spans import Span
 
@@ -19,22 +20,28 @@ _CANDIDATE = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(
-    r"\b(?:phones?|ph|telephones?|tel|mobiles?|mobil|cell|cellphone|fax|call(?:ed|ing)?(?! (?:center|centre))|ring|reach|dial|text|texted|sms"
+    LEFT
+    + r"(?:phones?|ph|telephones?|tel|mobiles?|mobil|cell|cellphone|fax|call(?:ed|ing)?(?! (?:center|centre))|ring|reach|dial|text|texted|sms"
     r"|whatsapp|signal|telegram|landline|hotline|handy|handynummer|telefon|telefono|teléfono|téléphone|portable"
     r"|móvil|movil|celular|telefone|telefoon|mobiel|puhelin|gsm|appelez|appeler|appelle|rufen|anrufen|anruf"
     r"|erreichbar|unter|melden|llame|llámame|llamar|llamen|chiamare|chiamami|bel|ligue|ligar|desk|office|contact|messages? (?:to|at)|registered"
-    r"|number is|num|numéro|número|numero|nummer|my number|his number|her number|their number|our number|callback|call back|helpline|pager|voicemail)\b",
+    r"|number is|num|numéro|número|numero|nummer|my number|his number|her number|their number|our number|callback|call back|helpline|pager|voicemail)"
+    + RIGHT
+    + r"|电话|電話|手机|手機|携帯|热线|熱線|座机|拨打|전화|휴대폰|핸드폰|연락처|โทร|มือถือ|เบอร์|тел|звон|мобильн|номер|τηλ|κινητό|फ़ोन|फोन|मोबाइल"
+    r"|هاتف|جوال|موبايل|טלפון|נייד|điện thoại|sđt",
     re.IGNORECASE,
 )
 _WORD_AFTER = re.compile(r"(?i)[\s,-]{0,3}(?:office|fax|mobile|cell|home|work)\b")
-_GLUED = re.compile(r"[\w]-?\Z|[-./_][\w]?\Z|[$€£]\s?\Z|\d[.,]\Z")
+_GLUED = re.compile(r"[\w]-?\Z|[-./_][\w]?\Z|[$€£]\s?\Z|\d[.,]\Z", re.ASCII)
 _UNIT_AFTER = re.compile(r"[-_/]?[A-Za-z]*\d|-[0-9a-f]{4}|[%°$€£]|\s?(?:usd|eur|gbp|kg|km|mb|gb|ms|px)\b")
 _FEWEST, _MOST = 6, 18  # digits
 _BEFORE, _AFTER = 40, 14  # characters in which a phone word counts
 _NOT_BEFORE = re.compile(
-    r"\b(?:order|invoice|ticket|case|ref|reference|serial|form|account|acct|id|job|cursor|offset|line|page|row|lat|lon|latitude"
+    LEFT
+    + r"(?:order|invoice|ticket|case|ref|reference|serial|form|account|acct|id|job|cursor|offset|line|page|row|lat|lon|latitude"
     r"|longitude|version|build|error|code|isbn|issn|sku|part|model|article|section|item|port|size|ttl|epoch|timestamp|season|year|zip|amount|total|transaction|tracking)"
-    r"(?:\s(?:number|no|id|nr))?[\s.:#=-]{0,3}\Z",
+    r"(?:\s(?:number|no|id|nr))?[\s.:#=-]{0,3}\Z"
+    r"|(?:订单|訂單|单号|單號|工单|发票|快递|注文|請求書|伝票|追跡|주문|송장|운송장|คำสั่งซื้อ|ใบแจ้งหนี้|заказ\w{0,2}|счет|счёт)(?:番号|번호|号码|号|號)?[\s.:#=是は은는-]{0,3}\Z",
     re.IGNORECASE,
 )
 _DATE = re.compile(

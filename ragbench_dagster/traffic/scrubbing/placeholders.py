@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ragbench_dagster.traffic.scrubbing.alphabets import bounded
 from ragbench_dagster.traffic.scrubbing.lexicon import NAME, ORDINARY, STOP, Lexicon, key_of
 from ragbench_dagster.traffic.scrubbing.spans import PLACEHOLDER, Span, clear_of, resolve
 
@@ -142,12 +143,12 @@ def _repetitions(values: dict[tuple[str, str], str], lex: Lexicon | None) -> lis
             patterns.append((type_, re.compile(rf"(?<!\d){body}(?!\d)")))
         elif len(same) >= 3 and not PLACEHOLDER.fullmatch(value):
             body = r"\s+".join(re.escape(word) for word in value.split())
-            patterns.append((type_, re.compile(rf"(?<!\w){body}(?!\w)", re.IGNORECASE)))
+            patterns.append((type_, re.compile(bounded(body, value), re.IGNORECASE)))
         if type_ == "PERSON" and lex is not None:
             for word in _WORD.findall(value):
                 bits = lex.flags(word)
                 if len(word) > 2 and not bits & (ORDINARY | STOP) and bits & NAME and word != value:
-                    patterns.append((type_, re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)))
+                    patterns.append((type_, re.compile(bounded(re.escape(word), word), re.IGNORECASE)))
     return patterns
 
 

@@ -31,7 +31,7 @@ from ragbench_dagster.traffic.scrubbing.placeholders import Numbering, Request, 
 from ragbench_dagster.traffic.scrubbing.spans import PLACEHOLDER, Span, clear_of, resolve
 from ragbench_dagster.traffic.scrubbing.view import View, view_of
 
-RULES = "2026-11-30"  # changed with every change of the rules that can change a result
+RULES = "2026-12-01"  # changed with every change of the rules that can change a result
 _MASK = "\ue000"  # private use: no letter, no digit, no space
 CACHE_CHARS = 8_000_000  # characters of distinct texts whose spans are remembered
 Finder = tuple[frozenset[str], Callable[[Facts], bool], Callable[[Facts], Iterable[Span]]]
