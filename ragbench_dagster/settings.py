@@ -14,6 +14,7 @@ import yaml
 from pydantic import ValidationError, ValidationInfo, field_validator, model_validator
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.inputs import Undecodable, decoded, read_text
 from ragbench_dagster.settings_parts import (
     ANSWERED,
     COST,
@@ -47,6 +48,10 @@ from ragbench_dagster.settings_parts import (
     is_retrieval,
     near,
 )
+
+_LONGEST = 1 << 20  # bytes of ragbench.yaml
+_MOST_VALUES = 50_000
+_DEEPEST = 60
 
 __all__ = [
     "ANSWERED",
@@ -129,7 +134,7 @@ class Settings(Model):
         own = set(self.judge.evaluators)
         for metric in self.metrics:
             base, at, k = metric.partition("@")
-            if at and base in METRICS_RETRIEVAL and k.isdigit() and int(k) > 0:
+            if at and base in METRICS_RETRIEVAL and k.isdecimal() and len(k) < 5 and int(k) > 0:
                 continue
             if (not at and base in METRICS_JUDGED) or metric in own:
                 continue
@@ -196,6 +201,12 @@ def _known_keys(path: tuple[Any, ...]) -> list[str]:
 class _UniqueLoader(yaml.SafeLoader):
     """YAML that refuses a key written twice: the second would silently win."""
 
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        # `<<: [*a, *a]` doubles at each level: thirty lines of it would be a billion keys.
+        super().flatten_mapping(node)
+        if len(node.value) > _MOST_VALUES:
+            raise yaml.MarkedYAMLError(problem="too many merged keys", problem_mark=node.start_mark)
+
 
 def _unique_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
     seen = set()
@@ -216,31 +227,51 @@ def parse_settings(text: str, name: str = "ragbench.yaml") -> Settings:
     Raises:
         UserError: one line that names the file and the key.
     """
-    try:
-        raw = yaml.load(text, _UniqueLoader)
-    except yaml.MarkedYAMLError as fault:
-        line = fault.problem_mark.line + 1 if fault.problem_mark else "?"
-        raise UserError(f"{name}: line {line}: {fault.problem}; correct the YAML") from fault
-    except ValueError as fault:  # YAML makes dates: 2026-99-99
-        raise UserError(f"{name}: {str(fault).splitlines()[0]}; correct the value") from fault
-    except yaml.YAMLError as fault:
-        raise UserError(f"{name}: not YAML: {str(fault).splitlines()[0]}") from fault
+    raw = _loaded(text, name)
     if raw is None:
         raw = {}
     if not isinstance(raw, dict):
         raise UserError(f"{name}: the file must hold keys and values, not a {type(raw).__name__}")
     try:
-        return Settings.model_validate({k: v for k, v in raw.items() if v is not None})
-    except ValidationError as fault:
-        raise UserError(f"{name}: {_explain(fault)}") from fault
+        given = {k: v for k, v in raw.items() if v is not None}
+        return decoded(Settings.model_validate, given)
+    except Undecodable as fault:
+        if isinstance(fault.__cause__, ValidationError):
+            raise UserError(f"{name}: {_explain(fault.__cause__)}") from fault
+        raise UserError(f"{name}: a value cannot be used ({fault}); correct it") from fault
+
+
+def _loaded(text: str, name: str) -> Any:
+    """What the YAML says, within bounds: neither its nesting nor its aliases may exhaust the machine."""
+    try:
+        raw = decoded(yaml.load, text, _UniqueLoader)
+    except Undecodable as undecodable:
+        fault = undecodable.__cause__
+        if isinstance(fault, yaml.MarkedYAMLError):
+            line = fault.problem_mark.line + 1 if fault.problem_mark else "?"
+            raise UserError(f"{name}: line {line}: {fault.problem}; correct the YAML") from fault
+        if isinstance(fault, ValueError) and str(fault):  # YAML makes dates: 2026-99-99
+            raise UserError(f"{name}: {str(fault).splitlines()[0]}; correct the value") from fault
+        if isinstance(fault, yaml.YAMLError):
+            raise UserError(f"{name}: not YAML: {str(fault).splitlines()[0]}") from fault
+        raise UserError(f"{name}: not usable YAML ({undecodable}); correct it") from fault
+    waiting, seen = [(raw, 0)], 0
+    while waiting:
+        value, depth = waiting.pop()
+        inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else ()
+        seen += len(inner)
+        if seen > _MOST_VALUES or depth > _DEEPEST:  # an alias of an alias counts each time
+            raise UserError(f"{name}: nested too deeply, or more than {_MOST_VALUES:,} values; correct the YAML")
+        waiting += [(v, depth + 1) for v in inner]
+    return raw
 
 
 def load_settings(path: Path) -> Settings:
     """Settings of a workspace's `ragbench.yaml`; a missing file means all defaults."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        return Settings()
-    except (OSError, UnicodeDecodeError) as fault:
-        raise UserError(f"{path.name}: cannot be read ({fault.__class__.__name__}); save it as UTF-8 text") from fault
+        text = read_text(path, _LONGEST)
+    except UserError as fault:
+        if isinstance(fault.__cause__, FileNotFoundError):
+            return Settings()
+        raise
     return parse_settings(text, path.name)

@@ -19,6 +19,9 @@ ANSWERED = "answered"  # share of questions that a system answers at all; measur
 LIMITED = rf"latency_p(50|95|99)_ms|{COST}"  # thresholds beside metrics; each needs max
 METRICS_RETRIEVAL = ("hit_rate", "mrr", "precision", "recall", "ap", "ndcg")
 Share = Annotated[float, Field(ge=0, le=1)]
+# Bounds that no honest setting meets: a slip of the hand must not start a million workers or wait for a year.
+Seconds = Annotated[float, Field(gt=0, le=7 * 86_400)]
+Workers = Annotated[int, Field(ge=1, le=4096)]
 # Fields of a log line that traffic.fields can map; `source_nodes.*` is looked up in each retrieved passage.
 LOG_FIELDS = (
     "timestamp", "query", "request_id", "response", "source_nodes", "source_nodes.node_id", "source_nodes.score",
@@ -41,7 +44,7 @@ def is_judged(metric: str) -> bool:
 class Model(BaseModel):
     """Frozen, strict about unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Sample(Model):
@@ -62,7 +65,7 @@ class FieldMap(Model):
 class Traffic(Model):
     source: str = "logs"  # folder in the workspace, or an fsspec URL
     format: Literal["ragbench", "langfuse", "openinference"] = "ragbench"
-    start: date | None = None  # first day (UTC); default: the first day found in the logs
+    start: date | None = Field(None, ge=date(2000, 1, 1))  # first day (UTC); default: the first day found in the logs
     timezone: str = "UTC"  # of times without a zone
     sample: Sample = Sample()
     fields: dict[str, str | FieldMap] = {}  # ours: theirs
@@ -113,7 +116,7 @@ class Scrub(Model):
     allow: list[str] = []  # never personal: product names
     recognizers: list[Recognizer] = []
     floor: dict[str, Share] = {}  # ENTITY or all: recall below which the release is held
-    processes: int = Field(1, ge=1)  # worker processes for a backfill
+    processes: int = Field(1, ge=1, le=256)  # worker processes for a backfill
 
     @field_validator("ner", mode="before")
     @classmethod
@@ -130,7 +133,7 @@ class Dedupe(Model):
 
 
 class Dataset(Model):
-    window_days: int = Field(90, ge=1)  # days
+    window_days: int = Field(90, ge=1, le=3660)  # days
     refresh: Literal["weekly", "daily", "monday"] = "weekly"
     min_examples: int = Field(200, ge=0)  # fewer: the gate is inconclusive
     duplicate_rate_max: Share = 0.98
@@ -138,8 +141,8 @@ class Dataset(Model):
 
 
 class SystemBase(Model):
-    timeout_s: float = Field(30, gt=0)  # seconds an answer may take
-    concurrency: int = Field(8, ge=1)  # answers in flight
+    timeout_s: Seconds = 30  # seconds an answer may take
+    concurrency: Workers = 8  # answers in flight
     version: str | None = None  # set by hand; else derived from the settings and the code
     model: str | None = None  # the generator's model, to warn of a judge that grades itself
 
@@ -165,21 +168,22 @@ class HttpSystem(SystemBase):
     headers: dict[str, str] = {}  # values may name variables: "Bearer ${MY_TOKEN}"
     request: dict[str, str | FieldMap] = {"query": "query"}  # ours: theirs; a FieldMap's const is sent as it is
     response: dict[str, str | FieldMap] = {"response": "response", "source_nodes": "source_nodes"}
-    rpm: float | None = Field(None, gt=0)  # requests a minute
+    rpm: float | None = Field(None, ge=0.01)  # requests a minute
+    deadline_s: Seconds = 300  # seconds for one question with all attempts and the waits between them
 
 
 class LoggedSystem(SystemBase):
     kind: Literal["logged"]
-    max_age_days: int = Field(6, ge=0)  # how many days before the night an answer may come from
+    max_age_days: int = Field(6, ge=0, le=3660)  # how many days before the night an answer may come from
 
 
 SystemSettings = Annotated[EngineSystem | RetrieverSystem | HttpSystem | LoggedSystem, Field(discriminator="kind")]
 
 
 class Concurrency(Model):
-    min: int = Field(1, ge=1)
-    start: int = Field(8, ge=1)
-    max: int = Field(128, ge=1)
+    min: Workers = 1
+    start: Workers = 8
+    max: Workers = 128
 
     @model_validator(mode="after")
     def _ordered(self) -> Concurrency:
@@ -208,9 +212,9 @@ class Judge(Model):
     max_tokens: int | None = Field(None, ge=1)
     max_completion_tokens: int | None = Field(None, ge=1)  # reasoning models
     extra: dict[str, Any] = {}  # further request parameters
-    timeout_s: float = Field(60, gt=0)  # seconds for one attempt
-    deadline_s: float = Field(300, gt=0)  # seconds for one item with all attempts and waits
-    max_attempts: int = Field(6, ge=1)  # HTTP requests for one call: the first and its retries
+    timeout_s: Seconds = 60  # seconds for one attempt
+    deadline_s: Seconds = 300  # seconds for one item with all attempts and waits
+    max_attempts: int = Field(6, ge=1, le=100)  # HTTP requests for one call: the first and its retries
     rpm: float | None = Field(None, gt=0)  # requests a minute
     tpm: float | None = Field(None, gt=0)  # tokens a minute
     concurrency: Concurrency = Concurrency()

@@ -34,6 +34,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.inputs import Undecodable, decoded, open_regular, read_regular
 from ragbench_dagster.settings import Settings, load_settings
 
 
@@ -134,11 +135,12 @@ def write_json(path: Path, value: Any) -> bool:
 def read_json(path: Path) -> Any:
     """The value in a JSON file of the store, or None where there is no file."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return decoded(json.loads, read_regular(path))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as fault:
-        raise UserError(f"{path}: cannot be read ({fault.__class__.__name__}); delete it and run again") from fault
+    except (OSError, Undecodable) as fault:
+        why = fault.strerror if isinstance(fault, OSError) else fault
+        raise UserError(f"{path}: cannot be read ({why}); delete it and run again") from fault
 
 
 def write_table(path: Path, table: pa.Table, metadata: dict[str, str] | None = None) -> bool:
@@ -158,11 +160,21 @@ def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
         UserError: missing or damaged; the line says what to do.
     """
     try:
-        return pq.read_table(path, columns=columns)
+        open_regular(path).close()
+        return decoded(pq.read_table, path, columns=columns)
     except FileNotFoundError as fault:
         raise UserError(f"{path}: no such file; run the stage that writes it") from fault
-    except (OSError, pa.ArrowInvalid) as fault:
+    except (OSError, Undecodable) as fault:
         raise UserError(f"{path}: damaged Parquet; delete it and run again") from fault
+
+
+def table_metadata(path: Path) -> dict[bytes, bytes]:
+    """What is noted in the head of a Parquet file of the store; empty where it is missing or damaged."""
+    try:
+        with open_regular(path) as file:
+            return dict(decoded(pq.read_schema, file).metadata or {})
+    except (OSError, Undecodable):
+        return {}
 
 
 def rows_table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:

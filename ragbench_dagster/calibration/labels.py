@@ -6,12 +6,12 @@ Null and missing are left out and counted. Any other text is an error that names
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ragbench_dagster.errors import UserError
 
 MISSING = object()
+_LARGEST = 1e300
 
 
 def lookup(row: Any, path: str) -> Any:
@@ -44,7 +44,7 @@ def number(value: Any, where: str) -> float | None:
     if isinstance(value, bool):
         return float(value)
     if isinstance(value, int | float):
-        if math.isfinite(value):
+        if abs(value) <= _LARGEST:  # neither NaN, nor infinite, nor an integer beyond every float
             return float(value)
         raise UserError(f"{where} is not a finite number; write 0, 1 or null")
     kind = "text" if isinstance(value, str) else f"a {type(value).__name__}"

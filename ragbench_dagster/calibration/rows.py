@@ -17,6 +17,7 @@ from typing import Any
 
 from ragbench_dagster.calibration.labels import binary, number
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.inputs import Undecodable, decoded, read_regular
 from ragbench_dagster.records import Item
 from ragbench_dagster.settings import METRICS_JUDGED
 from ragbench_dagster.store import Workspace, digest
@@ -64,9 +65,9 @@ def read_calibration(ws: Workspace) -> list[CalibrationRow]:
 
 def _read(path: Path, known: set[str]) -> Iterator[CalibrationRow]:
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except OSError as fault:
-        raise UserError(f"{path.name}: cannot be read ({fault.strerror}); check its permissions") from fault
+        raise UserError(f"{path.name}: cannot be read ({fault.strerror}); check it") from fault
     if data.startswith(LFS_HEAD):
         raise UserError(f"{path.name}: is a Git LFS pointer, not the file; run: git lfs pull")
     for line, raw in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
@@ -76,8 +77,8 @@ def _read(path: Path, known: set[str]) -> Iterator[CalibrationRow]:
 
 def _row(raw: bytes, where: str, known: set[str]) -> CalibrationRow:
     try:
-        row = json.loads(raw.decode("utf-8"))
-    except (UnicodeDecodeError, ValueError) as fault:
+        row = decoded(json.loads, raw.decode("utf-8"))
+    except (UnicodeDecodeError, Undecodable) as fault:
         raise UserError(f"{where}: is not JSON in UTF-8; correct or remove the line") from fault
     if not isinstance(row, dict):
         raise UserError(f"{where}: must be a JSON object")
@@ -138,7 +139,7 @@ def _sample(row: dict[str, Any], where: str) -> Sample | None:
             str(raw["release"]), str(raw["system"]), str(raw["example_id"]), str(raw["answer_hash"]),
             float(raw.get("weight", 1.0)),
         )  # fmt: skip
-    except (TypeError, KeyError, ValueError) as fault:
+    except (TypeError, KeyError, ValueError, OverflowError) as fault:
         raise UserError(
             f"{where}: sample must hold release, system, example_id, answer_hash and weight, as drawn"
         ) from fault

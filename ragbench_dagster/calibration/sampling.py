@@ -12,6 +12,7 @@ from typing import Any
 
 from ragbench_dagster.dataset.releases import load_release
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.inputs import read_text
 from ragbench_dagster.store import Workspace, digest, read_json, read_table, write_text
 
 
@@ -62,11 +63,11 @@ def _held(path: Path) -> dict[str, str]:
     if not path.exists():
         return {}
     found = {}
-    for line in path.read_text(encoding="utf-8-sig").split("\n"):
+    for line in read_text(path).split("\n"):
         if line.strip():
             try:
                 found[str(json.loads(line)["sample"]["example_id"])] = line.rstrip("\r")
-            except (ValueError, KeyError, TypeError) as fault:
+            except (ValueError, KeyError, TypeError, RecursionError) as fault:
                 raise UserError(f"{path.name}: holds a line that was not drawn here; move the file away") from fault
     return found
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.inputs import Undecodable, decoded, read_regular
 
 LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
 
@@ -42,11 +43,11 @@ def read_bytes(path: Path) -> bytes:
         UserError: missing, unreadable or a Git LFS pointer.
     """
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except FileNotFoundError as fault:
         raise UserError(f"{path.name}: no such file in {path.parent}") from fault
     except OSError as fault:
-        raise UserError(f"{path.name}: cannot be read ({fault.strerror}); check its permissions") from fault
+        raise UserError(f"{path.name}: cannot be read ({fault.strerror}); check it") from fault
     if data.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(LFS_POINTER):
         raise UserError(f"{path.name}: this is a Git LFS pointer, run git lfs pull")
     return data
@@ -72,8 +73,8 @@ def _json_rows(text: str, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line, parse_int=str, parse_float=str, parse_constant=_no_constant)
-        except ValueError as fault:
+            row = decoded(json.loads, line, parse_int=str, parse_float=str, parse_constant=_no_constant)
+        except Undecodable as fault:
             raise UserError(f"{path.name}: row {number}: not valid JSON; correct or remove the line") from fault
         if not isinstance(row, dict):
             raise UserError(f"{path.name}: row {number}: must be a JSON object with keys and values")

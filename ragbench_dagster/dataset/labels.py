@@ -17,6 +17,7 @@ from typing import Any
 from ragbench_dagster.dataset.files import read_rows
 from ragbench_dagster.dataset.normal import form_of
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.inputs import Undecodable, decoded
 from ragbench_dagster.store import digest
 
 LEVELS = ("document", "chunk")
@@ -102,8 +103,8 @@ def _unescape(cell: str) -> str:
 
 def _json_cell(cell: str, where: str, key: str) -> Any:
     try:
-        return json.loads(cell, parse_int=str, parse_float=str)
-    except ValueError as fault:
+        return decoded(json.loads, cell, parse_int=str, parse_float=str)
+    except Undecodable as fault:
         raise UserError(f"{where}: {key} is not valid JSON") from fault
 
 

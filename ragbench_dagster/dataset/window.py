@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ragbench_dagster.dataset.cluster import method_version
 from ragbench_dagster.dataset.normal import both_forms, form_of, form_version
+from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace, digest, read_table, write_table
 
 Progress = Callable[[str, int, int], None]
@@ -137,8 +137,8 @@ def day_digest(ws: Workspace, day: str) -> pa.Table:
     cached = ws.store / "cache" / "digests" / f"{day}.parquet"
     if cached.exists():
         try:
-            table = pq.read_table(cached)
-        except (OSError, pa.ArrowInvalid):  # a cache: made again
+            table = read_table(cached)
+        except UserError:  # a cache: made again
             table = None
         if table is not None and (table.schema.metadata or {}).get(b"key") == key.encode():
             return table

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ragbench_dagster.evaluation import loop, spending
 from ragbench_dagster.evaluation.checkpoint import Checkpoint
@@ -30,7 +29,7 @@ from ragbench_dagster.evaluation.runner import Meter, Progress, pull
 from ragbench_dagster.evaluation.systems import Answer, Example, System, build_system, system_settings
 from ragbench_dagster.evaluation.systems.logged import LoggedAnswers, fingerprint
 from ragbench_dagster.records import RESPONSES, TIMINGS
-from ragbench_dagster.store import Workspace, digest, read_table, rows_table, write_table
+from ragbench_dagster.store import Workspace, digest, read_table, rows_table, table_metadata, write_table
 from ragbench_dagster.traffic.scan import scrub_mark
 
 _CODE = "1"  # raised when stored answers must be made anew
@@ -118,10 +117,7 @@ def stored_version(ws: Workspace, day: str, name: str) -> str:
 
 def _noted(path: Path, key: bytes) -> str:
     """What the metadata of a responses file say; empty where it cannot be read."""
-    try:
-        return (pq.read_schema(path).metadata or {}).get(key, b"").decode()
-    except (OSError, pa.ArrowInvalid):
-        return ""
+    return table_metadata(path).get(key, b"").decode("utf-8", "replace")
 
 
 class _Run:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation import spending
@@ -25,7 +24,7 @@ from ragbench_dagster.evaluation.night_items import NightItems, ReleaseLike, sco
 from ragbench_dagster.evaluation.session import Progress, Session, evaluators_for
 from ragbench_dagster.records import Item, Verdict
 from ragbench_dagster.settings import Judge, Settings
-from ragbench_dagster.store import Workspace, write_table
+from ragbench_dagster.store import Workspace, table_metadata, write_table
 from ragbench_dagster.traffic.convert import to_history
 from ragbench_dagster.traffic.model import RowError
 
@@ -202,10 +201,7 @@ def _row_item(number: int, row: dict[str, Any]) -> Item:
 
 
 def _stored_version(ws: Workspace, day: str, name: str) -> str:
-    path = ws.night(day, name) / "responses.parquet"
-    if not path.exists():
-        return ""
-    return (pq.read_schema(path).metadata or {}).get(b"version", b"").decode()
+    return table_metadata(ws.night(day, name) / "responses.parquet").get(b"version", b"").decode("utf-8", "replace")
 
 
 def _warnings(settings: Settings, name: str) -> list[str]:

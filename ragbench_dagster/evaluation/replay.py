@@ -6,14 +6,13 @@ import json
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.identity import batched
 from ragbench_dagster.evaluation.ledger import Ledger
 from ragbench_dagster.evaluation.night_items import NightItems, ReleaseLike, score_row
 from ragbench_dagster.records import SCORES, Verdict
-from ragbench_dagster.store import Workspace, read_table, rows_table
+from ragbench_dagster.store import Workspace, read_table, rows_table, table_metadata
 
 _ROWS = 500  # keys looked up together
 
@@ -38,7 +37,7 @@ def replay_verdicts(ws: Workspace, day: str, name: str, release: ReleaseLike) ->
     kept = folder / "verdicts.parquet"
     if not kept.exists():
         raise UserError(f"{kept}: no such file; the night {day} has no verdicts on {name}")
-    noted = pq.read_schema(kept).metadata or {}
+    noted = table_metadata(kept)
     thresholds: dict[str, float] = json.loads(noted.get(b"thresholds", b"{}"))
     needs: dict[str, list[str]] = json.loads(noted.get(b"needs", b"{}"))
     keys = read_table(kept, ["metric", "example_id", "key"]).to_pylist()

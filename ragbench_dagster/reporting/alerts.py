@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.inputs import Undecodable, decoded
 from ragbench_dagster.store import Workspace, read_json, write_text
 from ragbench_dagster.text import safe_terminal
 
@@ -92,8 +93,8 @@ def alerts(ws: Workspace) -> list[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            found.append(json.loads(line))
-        except ValueError as fault:
+            found.append(decoded(json.loads, line))
+        except Undecodable as fault:
             raise UserError(f"{path}: line {number} is not JSON; delete the line") from fault
     return found
 

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ragbench_dagster.evaluation.identity import verdict_key
 from ragbench_dagster.evaluation.night_items import NightItems
 from ragbench_dagster.reporting.night import Night, Scores
+from ragbench_dagster.store import table_metadata
 
 
 def other_conditions(night: Night) -> dict[tuple[str, str], str]:
@@ -33,7 +33,7 @@ def _answers(night: Night, system: str) -> str | None:
     path = night.ws.night(night.day, system) / "responses.parquet"
     if not path.exists():
         return "its answers are gone: run the system again"
-    release = (pq.read_schema(path).metadata or {}).get(b"release", b"").decode()
+    release = table_metadata(path).get(b"release", b"").decode()
     if release and release != night.manifest["release"]:
         return f"answered for release {release}: run the system again"
     return None

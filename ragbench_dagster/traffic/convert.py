@@ -14,6 +14,7 @@ from uuid import UUID
 
 import msgspec
 
+from ragbench_dagster.inputs import Undecodable, decoded
 from ragbench_dagster.traffic.model import LogRequest, Node, RowError
 from ragbench_dagster.traffic.timestamps import parse_time
 
@@ -220,6 +221,6 @@ def _unpacked(value: Any, name: str) -> Any:
     if not value.strip():
         return None
     try:
-        return msgspec.json.decode(value)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+        return decoded(msgspec.json.decode, value)
+    except Undecodable:
         raise RowError(f"{name}: not a JSON array") from None

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import Raw
 
+from ragbench_dagster.inputs import reason_of
 from ragbench_dagster.settings import Traffic
 from ragbench_dagster.traffic.convert import NumberText, derived_id, to_history, to_latency, to_request
 from ragbench_dagster.traffic.fields import compile_fields, compile_where
@@ -77,7 +78,7 @@ class Decoder:
         if self._plain:
             try:
                 return self._fast(number, line, digest)
-            except (msgspec.DecodeError, RowError):
+            except Exception:
                 pass  # the patient way finds the reason, or a spelling that is fine after all
         values, repaired, reason = decode_any(line, self._any)
         if reason is None and not isinstance(values, dict):
@@ -95,8 +96,8 @@ class Decoder:
                 return None
             values = self._rename(row.values)
             return to_request(values, row.line, row.digest, self.zone, repaired=repaired)
-        except RowError as fault:
-            return BadLine(row.line, str(fault), row.digest)
+        except Exception as fault:
+            return BadLine(row.line, bad_reason(fault), row.digest)
 
     def _fast(self, number: int, line: bytes, digest: bytes) -> LogRequest:
         found: _Line = self._typed(line)
@@ -160,14 +161,19 @@ def decode_any(line: bytes, decode: Any) -> tuple[Any, bool, str | None]:
             if mended == line:
                 raise
             found, repaired = decode(mended), True
-    except (msgspec.DecodeError, ValueError, RecursionError) as fault:
+    except Exception as fault:  # whatever the decoder raises, it is this line that is bad
         return None, False, f"not JSON: {_reason(fault)}"
     return found, repaired, None
 
 
+def bad_reason(fault: Exception) -> str:
+    """Why a row is bad: our own words, or the kind of what a conversion raised (never its text)."""
+    return str(fault) if isinstance(fault, RowError) else f"cannot be read: {reason_of(fault)}"
+
+
 def _reason(fault: Exception) -> str:
-    if isinstance(fault, RecursionError):
-        return "nested too deeply"
+    if not isinstance(fault, ValueError):
+        return reason_of(fault)
     text = str(fault).removeprefix("JSON is malformed: ")
     return "truncated" if text == "Input data was truncated" else text[:1].lower() + text[1:]
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from ragbench_dagster.inputs import Undecodable, decoded
 from ragbench_dagster.settings import FieldMap, Traffic
 from ragbench_dagster.traffic.model import RowError
 
@@ -75,8 +76,8 @@ def _longest(value: dict[str, Any], path: Path, at: int) -> tuple[str | None, in
 
 def _decoded(text: str) -> Any:
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+        return decoded(msgspec.json.decode, text)
+    except Undecodable:
         raise RowError("not the JSON that traffic.fields expects") from None
 
 
@@ -133,7 +134,7 @@ def _rule(theirs: str | FieldMap) -> Callable[[Any], Any]:
 def _scaled(value: Any, factor: float) -> float:
     try:
         return float(value) * factor
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise RowError("a number is wanted, for its factor") from None
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.inputs import open_regular
 from ragbench_dagster.store import Workspace
 from ragbench_dagster.traffic.timestamps import day_number
 from ragbench_dagster.traffic.traces.langfuse import NOT_REQUESTS
@@ -87,7 +88,7 @@ class Source:
         """
         try:
             stream: IO[bytes] = (
-                self._fs.open(self._join(file.path), "rb") if self.remote else open(self.local(file), "rb")  # noqa: SIM115
+                self._fs.open(self._join(file.path), "rb") if self.remote else open_regular(self.local(file))
             )
             start = stream.read(len(LFS_POINTER))
             stream.seek(0)

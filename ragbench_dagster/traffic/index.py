@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ragbench_dagster.inputs import open_regular
 from ragbench_dagster.store import Workspace, digest, write_atomic
 from ragbench_dagster.traffic.files import LogFile
 from ragbench_dagster.traffic.logs import Entry, Reader
@@ -88,12 +89,12 @@ def drop_others(ws: Workspace, files: Iterable[LogFile]) -> None:
 
 def _load(path: Path, mark: str) -> FileIndex | None:
     try:
-        with open(path, "rb") as stream:
+        with open_regular(path) as stream:
             head = json.loads(stream.readline())
             if head["mark"] != mark:
                 return None
             return FileIndex(np.load(stream, allow_pickle=False), head["reasons"], head["left_out"])
-    except (OSError, ValueError, KeyError, EOFError):
+    except Exception:  # whatever numpy and json say of a damaged cache
         return None  # absent, or cut by a full disk: read the log file again
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.store import Workspace, digest, read_json, write_json
+from ragbench_dagster.store import Workspace, digest, read_json, table_metadata, write_json
 from ragbench_dagster.traffic.files import LogFile, Source
 from ragbench_dagster.traffic.index import FileIndex, drop_others, index_file, reader_mark
 from ragbench_dagster.traffic.logs import Reader
@@ -108,13 +108,10 @@ def is_current(ws: Workspace, day: str, fingerprint: str) -> bool:
 
 def scrubbed_metadata(ws: Workspace, day: str) -> dict[str, Any] | None:
     """{fingerprint, facts} of a day's `scrubbed.parquet`; None where there is no readable one."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
-        metadata = pq.read_schema(ws.traffic(day) / "scrubbed.parquet").metadata or {}
+        metadata = table_metadata(ws.traffic(day) / "scrubbed.parquet")
         return {"fingerprint": metadata[b"fingerprint"].decode("ascii"), "facts": json.loads(metadata[b"facts"])}
-    except (OSError, pa.ArrowException, KeyError, ValueError):
+    except (KeyError, ValueError, RecursionError):
         return None
 
 

@@ -1,14 +1,11 @@
-"""Rows of CSV and Parquet files as plain dicts. Which field means what belongs to `fields` and `convert`.
-
-Cells of a CSV stay text; ids in a Parquet file keep the type they were stored with and become text later.
-"""
+"""Rows of CSV files as plain dicts; their cells stay text. Parquet belongs to `columnar`, fields to `convert`."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import IO, Any
 
 import msgspec
@@ -16,8 +13,6 @@ import msgspec
 from ragbench_dagster.traffic.lines import Damaged, numbered_lines, text_chunks
 
 LONGEST_CELL = 16 << 20  # characters; an unclosed quote cannot swallow more than this
-BATCH = 256  # rows of a Parquet file in memory at a time
-PARQUET_MAGIC = b"PAR1"
 
 
 class Row(msgspec.Struct):
@@ -117,45 +112,3 @@ class _Feed:
         except UnicodeDecodeError:
             self.valid = False
             return line.decode("utf-8", "replace") + "\n"
-
-
-def parquet_rows(source: str | IO[bytes], wanted: Collection[str] | None) -> Iterator[Row]:
-    """Rows of a Parquet file, a batch in memory at a time.
-
-    Args:
-        source: a local path, or an open file that can seek.
-        wanted: top-level columns to read; None reads all.
-
-    Raises:
-        Damaged: not Parquet, or broken inside; the rows before the damage were yielded.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    line = 0
-    encode = msgspec.json.Encoder(order="sorted", enc_hook=str).encode
-    try:
-        file = pq.ParquetFile(source)
-        names = file.schema_arrow.names
-        columns = None if wanted is None else [n for n in names if n in wanted]
-        for batch in file.iter_batches(batch_size=BATCH, columns=columns, use_threads=False):
-            for values in _microseconds(batch).to_pylist():
-                line += 1
-                kept = {k: v for k, v in values.items() if v is not None}
-                blob = encode(kept)
-                yield Row(line, hashlib.blake2b(blob, digest_size=16).digest(), kept)
-    except (pa.ArrowException, OSError) as fault:
-        if isinstance(fault, OSError) and fault.errno is not None:
-            raise  # the disk or the network failed, not the file
-        raise Damaged(f"damaged Parquet ({type(fault).__name__})") from None
-
-
-def _microseconds(batch: Any) -> Any:
-    """Times in nanoseconds as microseconds: Arrow would hand them on as pandas objects."""
-    import pyarrow as pa
-
-    for at, column in enumerate(batch.schema):
-        if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-            cast = batch.column(at).cast(pa.timestamp("us", column.type.tz), safe=False)
-            batch = batch.set_column(at, column.name, cast)
-    return batch

@@ -22,6 +22,7 @@ _NUMBER = re.compile(r"[+-]?\d{9,}(\.\d*)?$")  # shorter digit strings are dates
 _ZONE_NAME = re.compile(r"\s*(?:UTC|GMT)$")
 # Earlier times come from clocks that were never set; they would make the series of days start decades ago.
 _EARLIEST_US = 946_684_800_000_000  # 2000-01-01
+_LATEST_US = 253_402_300_800_000_000  # the year 10000, which no calendar of ours has
 
 
 def parse_time(value: object, zone: tzinfo) -> tuple[int, bool]:
@@ -53,6 +54,8 @@ def parse_time(value: object, zone: tzinfo) -> tuple[int, bool]:
         raise RowError("timestamp: text or a number is wanted")
     if micros < _EARLIEST_US:
         raise RowError("timestamp: before the year 2000, the clock was not set")
+    if micros >= _LATEST_US:
+        raise RowError("timestamp: outside the calendar")
     return micros, naive
 
 

@@ -45,7 +45,7 @@ def test_disk_fault_while_reading_is_no_bad_line(workspace, monkeypatch, name):
                 raise OSError(5, "Input/output error")
             return super().read(size)
 
-    monkeypatch.setattr("ragbench_dagster.traffic.files.open", lambda *_: Failing(content), raising=False)
+    monkeypatch.setattr("ragbench_dagster.traffic.files.open_regular", lambda *_: Failing(content))
     ws = workspace({name: b"x"})
     with pytest.raises(UserError, match=rf"^{name}: cannot be read \(Input/output error\)"):
         scan_logs(ws)
@@ -114,7 +114,7 @@ def test_file_without_permission_is_one_clear_line(workspace, monkeypatch):
     def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("ragbench_dagster.traffic.files.open", refuse, raising=False)
+    monkeypatch.setattr("ragbench_dagster.traffic.files.open_regular", refuse, raising=False)
     with pytest.raises(UserError, match=r"^2026-11-20.jsonl: cannot be read \(Permission denied\)"):
         scan_logs(workspace(FILES))
 

@@ -8,7 +8,10 @@ from typing import Any
 from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, PromptTemplate
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.inputs import read_text
 from ragbench_dagster.store import Workspace, digest
+
+_LONGEST = 1 << 20  # bytes of a template
 
 _NAMES = (
     "query", "response", "contexts", "reference", "guidelines", "second_response",
@@ -41,9 +44,9 @@ def own_template(path: str, metric: str, ws: Workspace | None) -> BasePromptTemp
     file = (ws.root / path) if ws else Path(path)
     where = f"judge.templates.{metric}: {path}"
     try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as fault:
-        raise UserError(f"{where}: cannot be read ({type(fault).__name__}); give a UTF-8 text file") from fault
+        text = read_text(file, _LONGEST)
+    except UserError as fault:
+        raise UserError(f"{where}: cannot be read; give a UTF-8 text file") from fault
     template = PromptTemplate(text)
     unknown = sorted(set(template.template_vars) - set(_NAMES))
     if unknown:

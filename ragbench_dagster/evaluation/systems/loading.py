@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.inputs import open_regular, read_regular
 from ragbench_dagster.store import Workspace
 
 _roots: list[str] = []  # workspace roots put on sys.path by this process
@@ -131,7 +132,7 @@ def source_digest(factory: Callable[..., Any], root: Path) -> str:
     for file in files:
         relative = os.path.relpath(file, path.parent)
         total.update(f"{relative}\0".encode())
-        total.update(file.read_bytes())
+        total.update(read_regular(file))
     return total.hexdigest()[:32]
 
 
@@ -143,7 +144,7 @@ def file_digest(path: Path) -> str:
     """
     total = hashlib.sha256()
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             while block := file.read(1 << 20):
                 total.update(block)
     except FileNotFoundError:

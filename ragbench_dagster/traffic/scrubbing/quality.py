@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.inputs import decoded, read_regular
 from ragbench_dagster.settings import Scrub
 from ragbench_dagster.traffic.scrubbing.scrubber import Scrubber
 
@@ -112,7 +113,7 @@ def read_labelled(path: Path) -> list[dict[str, Any]]:
     import json
 
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except FileNotFoundError:
         return []
     except OSError as fault:
@@ -122,12 +123,12 @@ def read_labelled(path: Path) -> list[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = decoded(json.loads, line)
             text, spans = row["text"], row["spans"]
             ok = isinstance(text, str) and all(
                 isinstance(s["type"], str) and 0 <= s["start"] < s["end"] <= len(text) for s in spans
             )
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError):  # Undecodable is a ValueError
             ok = False
         if not ok:
             raise UserError(

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ragbench_dagster import inputs
 from ragbench_dagster.traffic.convert import (
     ID_KEYS,
     SCORE_KEYS,
@@ -45,8 +46,8 @@ def decoded(payload: Any) -> Any:
     """The payload, decoded where it is a string that holds a JSON array, object or string."""
     if isinstance(payload, str) and payload.lstrip()[:1] in ("{", "[", '"'):
         try:
-            return msgspec.json.decode(payload)
-        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            return inputs.decoded(msgspec.json.decode, payload)
+        except inputs.Undecodable:
             return payload
     return payload
 

@@ -10,7 +10,7 @@ import msgspec
 
 from ragbench_dagster.settings import Traffic
 from ragbench_dagster.traffic import convert
-from ragbench_dagster.traffic.decode import decode_any, line_digest, utf8_fault
+from ragbench_dagster.traffic.decode import bad_reason, decode_any, line_digest, utf8_fault
 from ragbench_dagster.traffic.fields import compile_overrides, compile_where
 from ragbench_dagster.traffic.model import BadLine, RowError, Span
 from ragbench_dagster.traffic.tables import Row
@@ -53,8 +53,8 @@ class SpanDecoder:
         try:
             for part, row in enumerate(self._rows(record)):
                 yield self._span(row, number, part, digest, repaired)
-        except RowError as fault:
-            yield BadLine(number, str(fault), digest)
+        except Exception as fault:
+            yield BadLine(number, bad_reason(fault), digest)
 
     def _span(self, row: Any, line: int, part: int, digest: bytes, repaired: bool) -> Span:
         if not isinstance(row, dict):
