@@ -48,11 +48,13 @@ def test_distances_of_floors(n, distances):
         assert 100 * floor_distance(n, 0.88, judge) == pytest.approx(wanted, abs=1.05)
 
 
-def test_more_labels_bring_a_floor_nearer_and_beyond_700_examples_only_labels_do():
+def test_more_labels_bring_a_floor_nearer_and_beyond_2000_examples_only_labels_do():
     judge = JUDGES[3]
     assert 100 * floor_distance(2000, 0.88, judge.with_labels(500)) == pytest.approx(7, abs=0.8)
     assert 100 * floor_distance(700, 0.88, judge.with_labels(500)) == pytest.approx(9, abs=1)
-    assert floor_distance(700, 0.88, judge) - floor_distance(10**6, 0.88, judge) < 0.02
+    more_examples = floor_distance(2000, 0.88, judge) - floor_distance(10**6, 0.88, judge)
+    more_labels = floor_distance(2000, 0.88, judge) - floor_distance(2000, 0.88, judge.with_labels(500))
+    assert more_labels > 2 * more_examples
 
 
 @pytest.mark.parametrize(
