@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from ragbench_dagster.commands import dev, doctor, init, judge, label, night, releases, stages, views
+from ragbench_dagster.commands import accept, dev, doctor, init, judge, label, night, releases, stages, views
 from ragbench_dagster.commands.common import complain
 from ragbench_dagster.errors import Interrupted, RunFailed, UserError
 
@@ -25,6 +25,7 @@ app.command("init")(init.init)
 app.command("run")(night.run)
 app.command("dev")(dev.dev)
 app.command("gate")(night.gate)
+app.command("accept")(accept.accept)
 app.command("report")(views.report)
 app.command("leaderboard")(views.leaderboard)
 app.command("failures")(views.failures)

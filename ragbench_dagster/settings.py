@@ -6,7 +6,9 @@ names of environment variables are. No logic of any stage belongs here.
 
 from __future__ import annotations
 
+import math
 import re
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -89,6 +91,37 @@ __all__ = [
 ]
 
 
+BASELINES = ("accepted", "last_passed")
+# What every system has to hold where `thresholds` says nothing else (../docs/statistics.md).
+DEFAULT_ANSWERED = Threshold(min=0.98, margin=0.01)
+
+
+def _check_limit(name: str, threshold: Threshold) -> None:
+    """A latency or cost threshold: an upper limit that can be missed, and nothing else."""
+    if threshold.max is None:
+        raise ValueError(f"{name} needs max, for example {{max: 4000}}")
+    if not (math.isfinite(threshold.max) and threshold.max > 0):
+        raise ValueError(f"{name}.max: {threshold.max} can never be missed; give a positive number")
+    for key in ("min", "margin"):
+        if getattr(threshold, key) is not None:
+            raise ValueError(f"{name}.{key}: {name} has an upper limit alone; use max")
+    if threshold.slices:
+        raise ValueError(f"{name}.slices: {name} is tested over all questions; use max")
+
+
+def _check_shares(name: str, threshold: Threshold) -> None:
+    """Floors, ceilings and the margin of a metric lie on its scale, 0 to 1, and can be missed."""
+    floors = {"min": threshold.min, "max": threshold.max, **{f"slices.{k}": v for k, v in threshold.slices.items()}}
+    for key, floor in floors.items():
+        if floor is not None and not 0 <= floor <= 1:
+            raise ValueError(f"{name}.{key}: {floor} is no share; write 0.75 for 75 %")
+    margin = threshold.margin
+    if margin is not None and not 0 <= margin < 1:
+        raise ValueError(f"{name}.margin: {margin} is no loss of a share from 0 to below 1; write 0.03 for 3 points")
+    if threshold.min is not None and threshold.max is not None and threshold.min > threshold.max:
+        raise ValueError(f"{name}: min {threshold.min} lies above max {threshold.max}; exchange them")
+
+
 class Settings(Model):
     traffic: Traffic = Traffic()
     scrub: Scrub = Scrub()
@@ -118,15 +151,16 @@ class Settings(Model):
     @classmethod
     def _measured(cls, value: dict[str, Threshold], info: ValidationInfo) -> dict[str, Threshold]:
         """A threshold on what is not measured is told before the night, not after it."""
-        metrics = info.data.get("metrics", [])
+        metrics = [*info.data.get("metrics", []), ANSWERED]
         for name, threshold in value.items():
             if re.fullmatch(LIMITED, name):
-                if threshold.max is None:
-                    raise ValueError(f"{name} needs max, for example {{max: 4000}}")
+                _check_limit(name, threshold)
             elif name not in metrics:
                 raise ValueError(f"{name} is not among metrics; add it there, or see latency_p95_ms, {COST}")
             elif not threshold.slices and threshold.min is threshold.max is threshold.margin is None:
                 raise ValueError(f"{name} needs min, max, margin or slices")
+            else:
+                _check_shares(name, threshold)
         return value
 
     @model_validator(mode="after")
@@ -143,12 +177,21 @@ class Settings(Model):
         return self
 
     @model_validator(mode="after")
-    def _possible(self) -> Settings:
+    def _known_baselines(self) -> Settings:
+        systems = list(self.systems or ("logged", "bm25"))
         for name, threshold in self.thresholds.items():
-            floors = {"min": threshold.min, **{f"slices.{k}": v for k, v in threshold.slices.items()}}
-            for key, floor in floors.items():
-                if floor is not None and not 0 <= floor <= 1 and not re.fullmatch(LIMITED, name):
-                    raise ValueError(f"thresholds.{name}.{key}: {floor} is no share; write 0.75 for 75 %")
+            wanted = threshold.baseline
+            if wanted in (*BASELINES, *systems):
+                continue
+            if re.fullmatch(r"\d{4}-\d{2}-\d{2}", wanted):
+                try:
+                    date.fromisoformat(wanted)
+                    continue
+                except ValueError:
+                    pass
+            known = ", ".join([*BASELINES, "a night (YYYY-MM-DD)", *systems])
+            hint = near(wanted, [*BASELINES, *systems])
+            raise ValueError(f"thresholds.{name}.baseline: {wanted!r} is no baseline{hint}; known are {known}")
         return self
 
     @field_validator("backend")
@@ -165,6 +208,11 @@ class Settings(Model):
     @property
     def retrieval_metrics(self) -> list[str]:
         return [m for m in self.metrics if is_retrieval(m)]
+
+    @property
+    def gate_thresholds(self) -> dict[str, Threshold]:
+        """The thresholds that the gate tests: those of the file, and `answered` also where the file is silent."""
+        return self.thresholds if ANSWERED in self.thresholds else {**self.thresholds, ANSWERED: DEFAULT_ANSWERED}
 
     @property
     def min_examples(self) -> int:

@@ -273,18 +273,27 @@ class Calibration(Model):
 class Threshold(Model):
     min: float | None = None
     max: float | None = None
-    margin: float | None = Field(None, ge=0)  # largest loss against the baseline that is acceptable
-    baseline: str = "last_passed"  # a system, a night (YYYY-MM-DD) or last_passed
+    margin: float | None = None  # largest loss against the baseline that is acceptable, 0 to below 1
+    baseline: str = "accepted"  # accepted, last_passed, a night (YYYY-MM-DD) or a system
+    per: Literal["question", "request", "both"] = "question"  # each question counts once, or as often as it was asked
     slices: dict[str, float] = {}  # category: floor
     coverage: Share | None = None  # share of applicable items that must be scored; default: gate.min_coverage
     role: Literal["primary", "guard"] = "primary"
     severity: Literal["fail", "warn"] = "fail"
+
+    @field_validator("baseline", mode="before")
+    @classmethod
+    def _yaml_date(cls, value: Any) -> Any:
+        """YAML makes a date of a bare 2026-11-01."""
+        return value.isoformat() if type(value) is date else value
 
 
 class Gate(Model):
     systems: Literal["all"] | list[str] = "all"
     min_coverage: Share = 0.90  # share of applicable items that must be scored
     min_examples: int | None = None  # default: dataset.min_examples
+    # A night, or a month of 30 nights, of an unchanged system fails by chance at most 1 time in 20.
+    false_fails: Literal["night", "month"] = "night"
 
 
 class Tracking(Model):

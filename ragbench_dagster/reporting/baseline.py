@@ -1,4 +1,8 @@
-"""What a system is compared with: another system, a named night, or the last night that passed."""
+"""What a system is compared with: the accepted night, the last that passed, a named night, or another system.
+
+Full nights alone are baselines: a night of `run --sample` is compared with the same examples of a full one. How
+an accepted night is followed over later releases belongs to `linked`.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.reporting.acceptance import Accepted, accepted_for, score_hashes
 from ragbench_dagster.reporting.night import Night, Scores, nights_before
 from ragbench_dagster.settings import is_judged
-from ragbench_dagster.store import read_json
+from ragbench_dagster.store import Workspace, read_json
 
 MEMORY = 30  # nights that are searched for what a system could do before
 LABELS = ("expected_doc_ids", "expected_grades", "expected_answer")
@@ -21,9 +26,10 @@ LABELS = ("expected_doc_ids", "expected_grades", "expected_answer")
 class Baseline:
     """The other side of a comparison. `night` is tonight for another system."""
 
-    name: str  # how it is shown: system bm25, night 2026-11-27
+    name: str  # how it is shown: system bm25, night 2026-11-27, the accepted night 2026-11-03
     night: Night
     system: str
+    accepted: Accepted | None = None  # set: followed over the releases since then
 
 
 @dataclass(frozen=True)
@@ -45,11 +51,13 @@ class Baselines:
 
     def __init__(self, night: Night) -> None:
         self.night = night
+        self.full: Workspace = night.ws.sampled(0)
         self._open: dict[str, Night | None] = {}
         self._unequal: dict[str, set[str]] = {}
+        self._scores: dict[str, dict[str, str]] = {}
 
     def find(self, system: str, wanted: str) -> tuple[Baseline | None, str]:
-        """The baseline `wanted` (a system, YYYY-MM-DD or last_passed) of `system`, or why there is none."""
+        """The baseline `wanted` (accepted, last_passed, YYYY-MM-DD or a system) of `system`, or why there is none."""
         night = self.night
         if wanted in night.systems:
             return (
@@ -58,25 +66,47 @@ class Baselines:
                 else (Baseline(f"system {wanted}", night, wanted), "")
             )
         if re.fullmatch(r"\d{4}-\d{2}-\d{2}", wanted):
-            other = self._night(wanted)
+            other = self.opened(wanted)
             if other is None or system not in other.systems:
                 return None, f"night {wanted} has no results of {system} in the store"
             return Baseline(f"night {wanted}", other, system), ""
-        if wanted != "last_passed":
-            return None, f"no system and no night is called {wanted}"
-        found = self.last_passed(system)
-        return (found, "") if found else (None, "no night before this one has passed")
+        if wanted == "accepted":
+            return self.accepted(system)
+        if wanted == "last_passed":
+            found = self.last_passed(system)
+            return (found, "") if found else (None, "no night before this one has passed")
+        return None, f"no answers of {wanted} tonight, and no night is called so"
+
+    def accepted(self, system: str) -> tuple[Baseline | None, str]:
+        """The accepted night's results of `system`, or why there are none."""
+        entry = accepted_for(self.full, self.night.day)
+        if entry is None:
+            return None, "no night is accepted yet"
+        other = self.opened(entry.night)
+        anew = "accept a night anew: ragbench accept NIGHT --by NAME --why REASON"
+        if other is None:
+            return None, f"the accepted night {entry.night} is gone from the store; {anew}"
+        if system not in other.systems:
+            return None, f"the accepted night {entry.night} has no results of {system}; {anew}"
+        if entry.scores.get(system) != self._hashes(other).get(system):
+            return None, f"the accepted night {entry.night} was run again with other results; {anew}"
+        return Baseline(f"the accepted night {entry.night}", other, system, entry), ""
+
+    def _hashes(self, night: Night) -> dict[str, str]:
+        if night.day not in self._scores:
+            self._scores[night.day] = score_hashes(night)
+        return self._scores[night.day]
 
     def last_passed(self, system: str) -> Baseline | None:
-        for day in nights_before(self.night.ws, self.night.day):
-            gate = read_json(self.night.ws.night(day) / "gate.json")
-            if gate and gate.get("verdict") == "pass" and (other := self._night(day)) and system in other.systems:
+        for day in nights_before(self.full, self.night.day):
+            gate = read_json(self.full.night(day) / "gate.json")
+            if gate and gate.get("verdict") == "pass" and (other := self.opened(day)) and system in other.systems:
                 return Baseline(f"night {day}", other, system)
         return None
 
     def night_before(self, system: str) -> Baseline | None:
-        for day in nights_before(self.night.ws, self.night.day):
-            if (other := self._night(day)) and system in other.systems:
+        for day in nights_before(self.full, self.night.day):
+            if (other := self.opened(day)) and system in other.systems:
                 return Baseline(f"night {day}", other, system)
         return None
 
@@ -93,11 +123,12 @@ class Baselines:
                 return day
         return None
 
-    def _night(self, day: str) -> Night | None:
+    def opened(self, day: str) -> Night | None:
+        """The full night of `day`; None where the store has none."""
         if day not in self._open:
-            folder = self.night.ws.night(day)
+            folder = self.full.night(day)
             ready = (folder / "manifest.json").exists() and (folder / "scores.parquet").exists()
-            self._open[day] = Night.open(self.night.ws, day) if ready else None
+            self._open[day] = Night.open(self.full, day) if ready else None
         return self._open[day]
 
     def differs(self, baseline: Baseline, metric: str) -> str | None:
@@ -114,7 +145,7 @@ class Baselines:
         before = baseline.night.scores.get((baseline.system, scores.metric))
         if before is None:
             return None
-        unequal = self._relabelled(baseline.night)
+        unequal = self.relabelled(baseline.night)
         new, old = [], []
         for row in np.flatnonzero(scores.counted):
             name = scores.ids[row]
@@ -124,7 +155,7 @@ class Baselines:
                 old.append(other)
         return Pairs(scores, before, np.array(new, dtype=int), np.array(old, dtype=int))
 
-    def _relabelled(self, other: Night) -> set[str]:
+    def relabelled(self, other: Night) -> set[str]:
         """Examples whose labels differ between the two releases: their scores measure different things."""
         release = other.manifest["release"]
         if release == self.night.manifest["release"]:

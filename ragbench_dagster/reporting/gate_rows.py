@@ -20,20 +20,30 @@ class Test:
     part: str  # "overall", or the category
     kind: Kind
     limit: float  # floor, ceiling, or minus the margin
+    per: Literal["question", "request"] = "question"  # each question counts once, or as often as it was asked
     baseline: str | None = None
     primary: bool = False
     severity: Literal["fail", "warn"] = "fail"
     value: float | None = None  # the estimate that is compared with the limit
     low: float | None = None
     high: float | None = None
-    n: int = 0
-    basis: str = "raw"  # raw, labels, calibration, humans_only
+    before: float | None = None  # margins: both sides' means on the shared questions, on the judge's scale
+    after: float | None = None
+    raw: float | None = None  # margins of judged metrics: the change as the judge saw it; `value` is people's
+    seen: float | None = None  # the share of a change that the judge sees, Youden's J
+    n: int = 0  # questions, or sampled requests
+    clusters: int | None = None  # things that the questions are about, where several share one
+    independent: float | None = None  # independent questions that `n` counts like, where clustered
+    releases: int = 0  # releases linked since the accepted night
+    basis: str = "raw"  # raw, labels, calibration, audit, pairs (changed pairs), humans_only
     p: float | None = None  # one-sided, H0: no loss, or not beyond the limit
     p_adjusted: float | None = None
     at_limit: bool = False  # the estimate is at or beyond the limit
     clears: bool | None = None  # its own 95 % bound clears the limit
     detectable: float | None = None  # smallest shortfall or loss this n could have shown
     needed: int | None = None  # rows with which it would clear, at tonight's estimate
+    own_level: bool = False  # tested at .01 of its own, outside Holm's family: `answered`
+    optional: bool = False  # a default, not written by anybody: it alone is nothing to decide on
     spread: float | None = field(default=None, repr=False)
     discordance: float | None = field(default=None, repr=False)
     times: Floats | None = field(default=None, repr=False)  # sorted, latency only
@@ -45,12 +55,16 @@ class Test:
         return self.p is not None
 
     def name(self) -> str:
+        return f"{self.system}: {self.about()}"
+
+    def about(self) -> str:
+        """The metric with its part and how questions count: `relevancy in billing`, `relevancy per request`."""
         part = "" if self.part == "overall" else f" in {self.part}"
-        return f"{self.system} {self.metric}{part}"
+        return self.metric + part + (" per request" if self.per == "request" else "")
 
     def as_dict(self) -> dict[str, Any]:
         found = asdict(self)
-        for inner in ("spread", "discordance", "times"):
+        for inner in ("spread", "discordance", "times", "own_level", "optional"):
             found.pop(inner)
         return found
 

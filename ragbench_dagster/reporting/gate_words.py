@@ -1,10 +1,24 @@
-"""The gate's reasons in words, one line each. Names come from settings and scrubbed data, never questions."""
+"""The gate's reasons in words, one line each. Names come from settings and scrubbed data, never questions.
+
+A margin reads "mine: relevancy fell by 12 points (0.59 to 0.47, 95 % -16 to -9); 3 were allowed since ...", a
+floor "mine: relevancy is 0.470 [0.431, 0.510] on 640 questions; at least 0.600 is asked".
+"""
 
 from __future__ import annotations
 
 from ragbench_dagster.calibration.stats.power import promised_power
+from ragbench_dagster.number_words import decimal, p_value, points
 from ragbench_dagster.reporting.gate_rows import Test
 from ragbench_dagster.text import safe_terminal
+
+BASIS = {
+    "calibration": "corrected for the judge's errors with calibration rows; nobody has checked that the judge errs "
+    "alike on these answers (ragbench label audit would)",
+    "audit": "corrected with labels of the last 28 days' answers",
+    "labels": "from people's labels on tonight's answers",
+    "humans_only": "people's labels alone",
+    "pairs": "people's verdicts on changed pairs",
+}
 
 
 def plain(line: str) -> str:
@@ -16,58 +30,91 @@ def number(value: float | None, kind: str) -> str:
     if value is None:
         return "unknown"
     if kind == "latency":
-        return f"{value:,.0f} ms"
+        return f"{value:,.0f} ms" if value != float("inf") else "over the time limit"
     if kind == "cost":
-        return f"{value:.4f} USD"
-    return f"{value:.3f}"
-
-
-def interval(test: Test) -> str:
-    if test.kind == "cost":
-        return ""
-    low, high = (number(v, test.kind) for v in (test.low, test.high))
-    return f" [{low}, {high}]"
-
-
-def limit(test: Test) -> str:
-    shown_limit = number(abs(test.limit), test.kind)
-    return {
-        "floor": f"the floor is {shown_limit}",
-        "margin": f"a loss of {shown_limit} against {test.baseline or 'the baseline'} is acceptable",
-    }.get(test.kind, f"the limit is {shown_limit}")
-
-
-def figure(test: Test) -> str:
-    """`logged faithfulness 0.913 [0.880, 0.938] on 412`."""
-    what = "changed by " if test.kind == "margin" else ""
-    value = f"{test.value:+.3f}" if test.kind == "margin" and test.value is not None else number(test.value, test.kind)
-    basis = {
-        "calibration": ", corrected for the judge's errors",
-        "labels": ", from people's labels on tonight's answers",
-        "humans_only": ", people's labels alone",
-    }.get(test.basis, "")
-    return f"{test.name()} {what}{value}{interval(test)} on {test.n:,}{basis}"
+        return f"{decimal(value, 4)} USD"
+    return decimal(value)
 
 
 def shown(test: Test) -> str:
-    """A failed test."""
-    p = "" if test.p_adjusted is None or test.kind == "cost" else f" (adjusted p {test.p_adjusted:.2g})"
-    return f"{figure(test)}: {limit(test)}{p}"
+    """A test with its figures and its limit: the reason of a failed one."""
+    p = "" if test.p_adjusted is None or test.kind == "cost" else f" (adjusted p {p_value(test.p_adjusted)})"
+    return f"{figure(test)}; {limit(test)}{p}"
+
+
+def figure(test: Test) -> str:
+    return _change(test) if test.kind == "margin" else _level(test)
+
+
+def limit(test: Test) -> str:
+    bound = number(abs(test.limit), test.kind)
+    if test.kind == "margin":
+        since = f" since {test.baseline}" if test.baseline and "night" in test.baseline else ""
+        against = "" if since or not test.baseline else f" against {test.baseline}"
+        linked = f", {test.releases} releases linked" if test.releases else ""
+        return f"{points(-test.limit)} were allowed{since}{against}{linked}"
+    return {"floor": f"at least {bound} is asked"}.get(test.kind, f"at most {bound} is allowed")
+
+
+def _change(test: Test) -> str:
+    """`mine: relevancy fell by 12 points (0.590 to 0.470, 95 % -16 to -9) on 640 questions`."""
+    if test.value is None:
+        return f"{test.name()} is unknown"
+    fell = "fell by" if test.value < 0 else "rose by"
+    moved = f"{fell} {points(abs(test.value))} points" if test.value else "did not change"
+    if test.seen is not None:
+        moved += " in people's verdicts"
+    levels = "" if test.before is None or test.after is None else f"{decimal(test.before)} to {decimal(test.after)}, "
+    band = f"95 % {points(test.low or 0.0)} to {points(test.high or 0.0)}" if test.low is not None else "no interval"
+    judge = ""
+    if test.seen is not None and test.raw is not None and test.basis != "pairs":
+        seen = f"sees {test.seen * 100:.0f} % of a change"
+        judge = f"; the judge showed {points(test.raw, signed=True)} and {seen}, alike on both nights' answers"
+        judge += " is assumed: ragbench label changes checks it"
+    return f"{test.name()} {moved} ({levels}{band}){_on(test)}{judge}"
+
+
+def _level(test: Test) -> str:
+    band = ""
+    if test.kind != "cost" and test.low is not None:
+        band = f" [{number(test.low, test.kind)}, {number(test.high, test.kind)}]"
+    basis = f", {BASIS[test.basis]}" if test.basis in BASIS else ""
+    return f"{test.name()} is {number(test.value, test.kind)}{band}{_on(test)}{basis}"
+
+
+def _on(test: Test) -> str:
+    """` on 695 questions about 212 things, which count like 424 independent ones`."""
+    if test.kind in ("latency", "cost"):
+        return f" on {test.n:,} answers"
+    what = "requests" if test.per == "request" else "questions"
+    line = f" on {test.n:,} {what}"
+    if test.clusters is not None and test.clusters < test.n and test.independent is not None:
+        line += f" about {test.clusters:,} things, which count like {test.independent:,.0f} independent ones"
+        if test.independent < 30:
+            line += " (too few)"
+    return line
 
 
 def not_clear(test: Test) -> str:
     """A primary test that did not clear its limit, with what would resolve it."""
     if not test.run:
         return f"{test.name()}: {test.reason}"
-    line = f"{figure(test)} does not clear it: {limit(test)}"
-    if test.needed and test.needed > test.n:
-        line += f"; about {test.needed:,} examples would show it"
-    elif test.needed is None and test.basis in ("calibration", "labels"):
-        line += "; more human labels would narrow it"
+    line = f"{figure(test)}; {limit(test)}: not shown"
+    if hint := resolves(test):
+        line += f"; {hint}"
     if test.detectable is not None and test.kind == "latency":
         line += f"; an excess of {number(test.detectable, test.kind)} would have been proven"
-    elif test.detectable is not None:
+    elif test.detectable is not None and test.kind in ("margin", "floor", "ceiling"):
         what = {"margin": "loss", "floor": "shortfall"}.get(test.kind, "excess")
         often = "3 of 4 nights" if promised_power(test.n) >= 0.75 else "7 of 10 nights"
-        line += f"; the smallest {what} this many would have shown in {often} is {number(test.detectable, test.kind)}"
+        line += f"; the smallest {what} this many would have shown in {often} is {decimal(test.detectable)}"
     return line
+
+
+def resolves(test: Test) -> str:
+    """With what an inconclusive test would have been decided: examples, labels or another margin."""
+    if test.needed and test.needed > test.n:
+        return f"about {test.needed:,} examples would show it"
+    if test.needed is None and test.basis in ("calibration", "audit", "labels"):
+        return "more human labels would narrow it"
+    return ""
