@@ -53,7 +53,7 @@ class Baselines:
         self.night = night
         self.full: Workspace = night.ws.sampled(0)
         self._open: dict[str, Night | None] = {}
-        self._unequal: dict[str, set[str]] = {}
+        self._unequal: dict[tuple[str, str], set[str]] = {}
         self._scores: dict[str, dict[str, str]] = {}
 
     def find(self, system: str, wanted: str) -> tuple[Baseline | None, str]:
@@ -155,19 +155,19 @@ class Baselines:
                 old.append(other)
         return Pairs(scores, before, np.array(new, dtype=int), np.array(old, dtype=int))
 
-    def relabelled(self, other: Night) -> set[str]:
-        """Examples whose labels differ between the two releases: their scores measure different things."""
-        release = other.manifest["release"]
-        if release == self.night.manifest["release"]:
+    def relabelled(self, other: Night, night: Night | None = None) -> set[str]:
+        """Examples whose labels differ between two releases (default: tonight's): they measure different things."""
+        one, two = other.manifest["release"], (night or self.night).manifest["release"]
+        if one == two:
             return set()
-        if release not in self._unequal:
+        if (one, two) not in self._unequal:
             try:
                 then = _labels(other)
             except UserError:  # forgotten or deleted: nothing can be said about its labels
                 then = {}
-            now = _labels(self.night)
-            self._unequal[release] = {k for k, v in now.items() if k in then and then[k] != v}
-        return self._unequal[release]
+            now = _labels(night or self.night)
+            self._unequal[one, two] = {k for k, v in now.items() if k in then and then[k] != v}
+        return self._unequal[one, two]
 
 
 def _labels(night: Night) -> dict[str, tuple[Any, ...]]:

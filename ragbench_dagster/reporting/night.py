@@ -34,6 +34,8 @@ class Scores:
     category: Objects
     in_gate: Mask
     keys: Objects
+    count: Floats  # sampled requests that ask the question
+    cluster: NDArray[np.int64]  # questions about one thing share a number
 
     @cached_property
     def scored(self) -> Mask:
@@ -137,6 +139,8 @@ def split_scores(table: pa.Table) -> dict[tuple[str, str], Scores]:
     weight = np.nan_to_num(table["weight"].to_numpy(zero_copy_only=False).astype(float), nan=1.0)
     in_gate = np.array([v is not False for v in table["in_gate"].to_pylist()])
     value = np.where(columns["status"] == "scored", value, np.nan)
+    count = _column(table, "count", 1.0)
+    cluster = _column(table, "cluster", -1.0).astype(np.int64)
     found: dict[tuple[str, str], list[int]] = {}
     for row, pair in enumerate(zip(columns["system"], columns["metric"], strict=True)):
         found.setdefault(pair, []).append(row)
@@ -146,9 +150,24 @@ def split_scores(table: pa.Table) -> dict[tuple[str, str], Scores]:
         at = at[np.argsort(columns["example_id"][at].astype(str), kind="stable")]
         result[system, metric] = Scores(
             system, metric, columns["example_id"][at], columns["status"][at], value[at], score[at], weight[at],
-            columns["category"][at], in_gate[at], columns["key"][at],
+            columns["category"][at], in_gate[at], columns["key"][at], count[at], _clusters(cluster, at),
         )  # fmt: skip
     return result
+
+
+def _column(table: pa.Table, name: str, missing: float) -> Floats:
+    """A column of numbers; `missing` where it is null, and everywhere in tables of before it existed."""
+    if name not in table.column_names:
+        return np.full(table.num_rows, missing)
+    return np.nan_to_num(table[name].to_numpy(zero_copy_only=False).astype(float), nan=missing)
+
+
+def _clusters(cluster: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The clusters of the rows `at`; rows without one stand alone."""
+    own = cluster[at]
+    alone = own < 0
+    own[alone] = own.max(initial=-1) + 1 + np.arange(int(alone.sum()))
+    return own
 
 
 def nights_before(ws: Workspace, day: str) -> list[str]:
