@@ -62,6 +62,12 @@ def accepted_for(ws: Workspace, day: str) -> Accepted | None:
     return before[-1] if before else None
 
 
+def accepted_name(ws: Workspace, day: str) -> str | None:
+    """The accepted night that `day` was measured against, for the record."""
+    entry = accepted_for(ws, day)
+    return entry.night if entry else None
+
+
 def score_hashes(night: Night) -> dict[str, str]:
     """System -> hash of its statuses and values of a night."""
     found: dict[str, list[Any]] = {}
@@ -135,7 +141,7 @@ def needed_nights(ws: Workspace) -> set[str]:
     seen: set[str] = set()
     for path in sorted(full.night("x").parent.glob("????-??-??/manifest.json")):
         release = (read_json(path) or {}).get("release")
-        if path.parent.name >= last and release not in seen:
+        if release is not None and path.parent.name >= last and release not in seen:
             seen.add(release)
             needed.add(path.parent.name)
     return needed

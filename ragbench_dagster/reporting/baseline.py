@@ -52,6 +52,8 @@ class Baselines:
     def __init__(self, night: Night) -> None:
         self.night = night
         self.full: Workspace = night.ws.sampled(0)
+        # a sampled night may be compared with the full night of the same day
+        self.before = night.day + "~" if night.ws.sample else night.day
         self._open: dict[str, Night | None] = {}
         self._unequal: dict[tuple[str, str], set[str]] = {}
         self._scores: dict[str, dict[str, str]] = {}
@@ -79,7 +81,7 @@ class Baselines:
 
     def accepted(self, system: str) -> tuple[Baseline | None, str]:
         """The accepted night's results of `system`, or why there are none."""
-        entry = accepted_for(self.full, self.night.day)
+        entry = accepted_for(self.full, self.before)
         if entry is None:
             return None, "no night is accepted yet"
         other = self.opened(entry.night)
@@ -98,14 +100,14 @@ class Baselines:
         return self._scores[night.day]
 
     def last_passed(self, system: str) -> Baseline | None:
-        for day in nights_before(self.full, self.night.day):
+        for day in nights_before(self.full, self.before):
             gate = read_json(self.full.night(day) / "gate.json")
             if gate and gate.get("verdict") == "pass" and (other := self.opened(day)) and system in other.systems:
                 return Baseline(f"night {day}", other, system)
         return None
 
     def night_before(self, system: str) -> Baseline | None:
-        for day in nights_before(self.full, self.night.day):
+        for day in nights_before(self.full, self.before):
             if (other := self.opened(day)) and system in other.systems:
                 return Baseline(f"night {day}", other, system)
         return None
@@ -116,8 +118,8 @@ class Baselines:
         A system that gave passages then and gives none now has lost its index: not the same as one that never
         retrieves, to which the metric does not apply.
         """
-        for day in nights_before(self.night.ws, self.night.day)[:MEMORY]:
-            summary = read_json(self.night.ws.night(day) / "summary.json") or {}
+        for day in nights_before(self.full, self.before)[:MEMORY]:
+            summary = read_json(self.full.night(day) / "summary.json") or {}
             figures = summary.get("systems", {}).get(system, {}).get("metrics", {}).get(metric)
             if figures and figures["overall"]["n"]:
                 return day

@@ -7,20 +7,29 @@ from typing import Any
 import numpy as np
 
 from ragbench_dagster.calibration.stats.change import Sentinel, split_change
-from ragbench_dagster.calibration.stats.paired import Change, compare
+from ragbench_dagster.calibration.stats.clustering import ClusteredChange, clustered_change
 from ragbench_dagster.reporting.baseline import Baseline, Baselines, Pairs
 from ragbench_dagster.reporting.night import Mask, Night
 from ragbench_dagster.settings import is_judged
 
 
-def change_in(pairs: Pairs, where: Mask | None = None) -> Change | None:
-    """The paired change over the shared examples in `where` (a mask over tonight's rows)."""
+def change_in(pairs: Pairs, where: Mask | None = None) -> ClusteredChange | None:
+    """The paired change over the shared examples in `where` (a mask over tonight's rows), by clusters."""
     at = np.arange(pairs.n) if where is None else np.flatnonzero(where[pairs.new])
-    old, new = pairs.before.value[pairs.old[at]], pairs.after.value[pairs.new[at]]
-    return compare(old, new, pairs.after.share and pairs.before.share)
+    new = pairs.new[at]
+    before, after = pairs.before.value[pairs.old[at]], pairs.after.value[new]
+    return clustered_change(before, after, pairs.after.cluster[new], pairs.after.share and pairs.before.share)
 
 
-def change_dict(change: Change | None, baseline: Baseline, differs: str | None) -> dict[str, Any] | None:
+def levels(pairs: Pairs, where: Mask | None = None) -> tuple[float | None, float | None]:
+    """Means of both sides on the shared examples."""
+    at = np.arange(pairs.n) if where is None else np.flatnonzero(where[pairs.new])
+    if len(at) == 0:
+        return None, None
+    return float(pairs.before.value[pairs.old[at]].mean()), float(pairs.after.value[pairs.new[at]].mean())
+
+
+def change_dict(change: ClusteredChange | None, baseline: Baseline, differs: str | None) -> dict[str, Any] | None:
     """A change for the summary; None without shared examples."""
     if change is None:
         return None
@@ -77,8 +86,9 @@ def sentinel_pair(before: Night, after: Night, metric: str) -> Sentinel | None:
 
 
 def baseline_for(baselines: Baselines, system: str, metric: str) -> Baseline | None:
-    """The baseline shown in the summary: the threshold's own, else the last passed night, else the night before."""
+    """The baseline shown in the summary: the threshold's own, else the last passed night, else the
+    one before."""
     threshold = baselines.night.ws.settings.thresholds.get(metric)
-    wanted = threshold.baseline if threshold else "last_passed"
+    wanted = threshold.baseline if threshold else "accepted"
     found, _ = baselines.find(system, wanted)
     return found or baselines.last_passed(system) or baselines.night_before(system)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ragbench_dagster.calibration.rows import CalibrationRow
+from ragbench_dagster.calibration.stats.clustering import clustered_estimate
 from ragbench_dagster.calibration.stats.correction import (
     MIN_YOUDEN,
     Corrected,
@@ -19,8 +20,8 @@ from ragbench_dagster.calibration.stats.correction import (
     ppi_plus,
     rogan_gladen,
 )
+from ragbench_dagster.calibration.stats.request_share import judge_noise_n, request_share
 from ragbench_dagster.calibration.stats.tables import Table
-from ragbench_dagster.calibration.stats.weighted import effective_n
 from ragbench_dagster.reporting.night import Mask, Night, Scores
 from ragbench_dagster.settings import is_judged
 
@@ -62,11 +63,27 @@ class Corrector:
             return from_labels(scores.value[at], weights, sample)
         if self.judge is None or self.refusal:
             return Corrected("none", None, None, self.refusal or "")
-        if weights is None:
-            return rogan_gladen(float(scores.value[at].sum()), float(at.sum()), self.judge, checked=True)
-        size = effective_n(scores.value[at], weights)
-        share = float(weights @ scores.value[at]) / float(weights.sum())
+        share, size = self._judged(scores, at) if weights is None else self._requests(scores, at)
         return rogan_gladen(share * size, size, self.judge, checked=True)
+
+    @staticmethod
+    def _judged(scores: Scores, at: Mask) -> tuple[float, float]:
+        """The judged share per question, and how many independent questions it counts like."""
+        found = clustered_estimate(scores.value[at], scores.cluster[at], None, scores.share)
+        assert found.value is not None
+        return found.value, found.n_effective
+
+    def _requests(self, scores: Scores, at: Mask) -> tuple[float, float]:
+        """The judged share per request, and its effective requests: the judge errs on a question once for all of them."""
+        assert self.judge is not None
+        values, weight, count = scores.value[at], scores.weight[at], scores.count[at]
+        found = request_share(values, weight, count)
+        if found is None:
+            return float(values.mean()), float(at.sum())
+        noise = judge_noise_n(count, found.value, *(self.judge.point or (1.0, 1.0)), weight)
+        with_judge = request_share(values, weight, count, judge_noise=noise)
+        assert with_judge is not None
+        return with_judge.value, with_judge.n
 
     def sample(self, scores: Scores, at: Mask, per_request: bool = False) -> LabelledSample | None:
         """The labelled rows among `at`, where there are enough."""

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ragbench_dagster.calibration.rows import read_calibration
+from ragbench_dagster.calibration.stats.month import LEVEL, fail_level
 from ragbench_dagster.calibration.stats.multiple import holm
 from ragbench_dagster.calibration.stats.power import (
     detectable_below,
@@ -18,7 +21,10 @@ from ragbench_dagster.calibration.stats.power import (
     pairs_to_pass,
     rows_to_clear,
 )
+from ragbench_dagster.number_words import percent
+from ragbench_dagster.reporting.acceptance import accept_first, accepted_name
 from ragbench_dagster.reporting.baseline import gate_systems
+from ragbench_dagster.reporting.broken import Broken, broken_questions
 from ragbench_dagster.reporting.correct import correctors
 from ragbench_dagster.reporting.gate_guards import NEVER_PASS, as_rows, examples_of, guards, lines
 from ragbench_dagster.reporting.gate_rows import Closed, GateResult, Test, Verdict
@@ -26,13 +32,14 @@ from ragbench_dagster.reporting.gate_tests import LATENCY, Builder
 from ragbench_dagster.reporting.gate_words import not_clear, plain, shown
 from ragbench_dagster.reporting.latency import provable_excess
 from ragbench_dagster.reporting.night import Night
+from ragbench_dagster.settings import Threshold
 from ragbench_dagster.store import Workspace, finite, write_json
 
-LEVEL = 0.05
+OWN_SHARE = 0.2  # `answered` is tested at its own .01, outside Holm's family
 
 
 def decide(ws: Workspace, day: str) -> GateResult:
-    """Decide the night `day` from what is in the store; writes gate.json.
+    """Decide the night `day` from what is in the store; writes gate.json, and accepts the first night that passes.
 
     Raises:
         UserError: no such night.
@@ -41,14 +48,18 @@ def decide(ws: Workspace, day: str) -> GateResult:
     closed = guards(night)
     systems = [name for name in gate_systems(night) if name in night.systems]
     tests: list[Test] = []
+    broken: list[Broken] = []
     if not any(c.blocks_tests and c.system is None and c.metric is None for c in closed):
         builder = Builder(night, correctors(night, read_calibration(ws)))
-        for metric, threshold in ws.settings.thresholds.items():
+        for metric, threshold in ws.settings.gate_thresholds.items():
             own = [test for system in systems for test in builder.tests(system, metric, threshold)]
-            if not own:
+            if not own and metric in ws.settings.thresholds:
                 closed.append(Closed("no system has an answer that it applies to", "missing", metric=metric))
             tests += own
-    result = judge_tests(tests, closed, ws.settings.judged_metrics, examples_of(night))
+        broken = broken_questions(builder.baselines, systems, ws.settings.gate_thresholds)
+    closed += _head_guards(broken, ws.settings.gate_thresholds)
+    level = fail_level(ws.settings.gate.false_fails)
+    result = judge_tests(tests, closed, ws.settings.judged_metrics, examples_of(night), level, [b.line for b in broken])
     facts = {
         "day": day,
         "release": night.manifest["release"],
@@ -60,12 +71,38 @@ def decide(ws: Workspace, day: str) -> GateResult:
         "closed": result.closed,
         "tests": result.tests,
         "rows": result.rows,
+        "level": level,
+        "broken": [b.as_dict() for b in broken],
+        "accepted": accepted_name(ws, day),
     }
     write_json(night.folder / "gate.json", finite(facts))
+    accept_first(night, result.verdict)
     return result
 
 
-def judge_tests(tests: list[Test], closed: list[Closed], judged: list[str], examples: int = 0) -> GateResult:
+def _head_guards(broken: list[Broken], thresholds: dict[str, Threshold]) -> list[Closed]:
+    """A margin per question does not see that the questions everybody asks broke: then nothing passes."""
+    closed = []
+    for found in broken:
+        threshold = thresholds[found.metric]
+        margin = threshold.margin
+        if margin is not None and threshold.per == "question" and found.net > margin and threshold.severity == "fail":
+            reason = (
+                f"the most asked questions that broke are {percent(found.net)} of requests, more than the margin of "
+                f"{percent(margin)}: a margin per question cannot decide on that; set per: both"
+            )
+            closed.append(Closed(reason, "head", found.system, found.metric, blocks_tests=False))
+    return closed
+
+
+def judge_tests(
+    tests: list[Test],
+    closed: list[Closed],
+    judged: list[str],
+    examples: int = 0,
+    level: float = LEVEL,
+    first: list[str] | None = None,
+) -> GateResult:
     """The verdict of tests and guards: pure, so that simulations can ask it.
 
     Args:
@@ -73,39 +110,52 @@ def judge_tests(tests: list[Test], closed: list[Closed], judged: list[str], exam
         closed: closed guards.
         judged: judge metrics of the settings; some closed guards bar them even without a threshold.
         examples: examples of the night, for the wording.
+        level: chance that an unchanged system fails by chance, over all tests of the night.
+        first: facts that stand before all reasons.
     """
     for test in tests:
         shut = next((c for c in closed if c.blocks_tests and c.covers(test)), None)
         if shut is not None:
             test.p = test.clears = None
             test.reason = shut.line
-    _adjust([t for t in tests if t.run and t.severity == "fail"])
-    _adjust([t for t in tests if t.run and t.severity == "warn"])
-    run = {severity: sum(1 for t in tests if t.run and t.severity == severity) for severity in ("fail", "warn")}
+    families: dict[tuple[str, bool], list[Test]] = {}
     for test in tests:
-        test.verdict = _verdict(test)
-        _power(test, run[test.severity])
+        if test.run:
+            families.setdefault((test.severity, test.own_level), []).append(test)
+    for own in families.values():
+        _adjust(own)
+    for test in tests:
+        own_level = level * OWN_SHARE if test.own_level else level
+        test.verdict = _verdict(test, own_level)
+        _power(test, len(families.get((test.severity, test.own_level), ())), own_level)
     failed = [t for t in tests if t.verdict == "fail" and t.severity == "fail"]
     primary = [t for t in tests if t.primary]
+    asked = [t for t in primary if not t.optional]  # a default alone is nothing to decide on
     barring = _barring(closed, tests, judged)
     verdict: Verdict = "inconclusive"
     if failed:
         verdict = "fail"
-    elif primary and not barring and all(t.verdict == "pass" for t in primary):
+    elif asked and not barring and all(t.verdict == "pass" for t in primary):
         verdict = "pass"
-    reasons = _reasons(verdict, tests, failed, primary, barring)
+    reasons = [*(first or []), *_reasons(verdict, tests, failed, primary, barring)]
     notes = [f"warning: {shown(t)}" for t in tests if t.verdict == "fail" and t.severity == "warn"]
-    notes += [f"{t.name()}: {t.reason}" for t in tests if t.kind == "margin" and t.reason and not t.primary]
+    notes += [f"{t.name()}: {t.reason}" for t in tests if t.reason and not t.primary and _worth_a_note(t)]
     notes += lines([c for c in closed if c not in barring])
     order = {"fail": 0, "inconclusive": 1, "pass": 2}
     rows: list[dict[str, Any]] = [
         t.as_dict()
         for t in sorted(
-            tests, key=lambda t: (order[t.verdict], not t.primary, t.p is None, t.p, t.system, t.metric, t.part)
+            tests, key=lambda t: (order[t.verdict], not t.primary, t.p is None, t.p, t.system, t.metric, t.part, t.per)
         )
     ]
     said, told = [plain(r) for r in reasons], [plain(n) for n in notes]
-    return GateResult(verdict, said, rows, as_rows(closed), run["fail"], told)
+    run = sum(len(own) for (severity, _), own in families.items() if severity == "fail")
+    return GateResult(verdict, said, rows, as_rows(closed), run, list(dict.fromkeys(told)))
+
+
+def _worth_a_note(test: Test) -> bool:
+    """Margins that could not be tested, and floors of a category that nobody asks in: a misspelled one never fails."""
+    return (test.kind == "margin" and not test.optional) or "no example is in this category" in (test.reason or "")
 
 
 def _adjust(tests: list[Test]) -> None:
@@ -113,35 +163,51 @@ def _adjust(tests: list[Test]) -> None:
         test.p_adjusted = p
 
 
-def _verdict(test: Test) -> Verdict:
+def _verdict(test: Test, level: float) -> Verdict:
     if not test.run:
         return "inconclusive"
-    if test.p_adjusted is not None and test.p_adjusted <= LEVEL and test.at_limit:
+    if test.p_adjusted is not None and test.p_adjusted <= level and test.at_limit:
         return "fail"
     return "pass" if test.clears else "inconclusive"
 
 
-def _power(test: Test, tests: int) -> None:
+def _power(test: Test, tests: int, level: float) -> None:
     """The smallest shortfall or loss that would have failed, and the rows that would clear the limit."""
     if not test.run or test.n < 2 or test.value is None:
         return
+    k = max(1, round(tests * LEVEL / level))  # a stricter level is like more tests
+    n = int(test.independent) if test.independent is not None else test.n
+    if n < 2:
+        return
     if test.kind == "margin":
-        margin = -test.limit
-        test.detectable = detectable_loss(test.n, tests, margin, test.discordance, test.spread)
-        if test.verdict == "inconclusive" and test.value > test.limit:
-            psi = test.discordance if test.discordance is not None else (test.spread or 0.0) ** 2
-            test.needed = pairs_to_pass(margin + min(test.value, 0.0), psi)
+        _margin_power(test, n, k)
     elif test.kind in ("floor", "ceiling"):
         floor, value = (test.limit, test.value) if test.kind == "floor" else (1 - test.limit, 1 - test.value)
-        test.detectable = detectable_below(test.n, tests, floor, test.spread)
+        test.detectable = detectable_below(n, k, floor, test.spread)
         if test.verdict == "inconclusive" and test.basis == "raw":
-            test.needed = rows_to_clear(floor, value, test.spread)
+            test.needed = _grown(test, n, rows_to_clear(floor, value, test.spread))
     elif test.kind == "latency" and test.times is not None:
         found = LATENCY.fullmatch(test.metric)
         assert found is not None
-        test.detectable = provable_excess(test.times, float(found[1]), LEVEL / max(tests, 1))
+        test.detectable = provable_excess(test.times, float(found[1]), LEVEL / k)
     elif test.kind == "cost":
         test.detectable = 0.0  # counted in full, not estimated
+
+
+def _margin_power(test: Test, n: int, tests: int) -> None:
+    """A judge sees `seen` of a change: what it must show, and what that is in people's verdicts."""
+    seen, margin = test.seen or 1.0, -test.limit
+    found = detectable_loss(n, tests, margin * seen, test.discordance, test.spread)
+    test.detectable = None if found is None else min(1.0, found / seen)
+    assert test.value is not None
+    if test.verdict == "inconclusive" and test.value > test.limit:
+        psi = test.discordance if test.discordance is not None else (test.spread or 0.0) ** 2
+        test.needed = _grown(test, n, pairs_to_pass((margin + min(test.value, 0.0)) * seen, psi))
+
+
+def _grown(test: Test, independent: int, needed: int | None) -> int | None:
+    """Questions that count like `needed` independent ones, at tonight's clusters."""
+    return None if needed is None else int(np.ceil(needed * test.n / max(independent, 1)))
 
 
 def _barring(closed: list[Closed], tests: list[Test], judged: list[str]) -> list[Closed]:
@@ -165,8 +231,8 @@ def _reasons(
     if verdict == "pass":
         return [f"all {len(primary)} primary tests clear their limits"]
     reasons = lines(barring)
-    if not primary and not any(c.blocks_tests and c.metric is None for c in barring):
+    if all(t.optional for t in primary) and not any(c.blocks_tests and c.metric is None for c in barring):
         reasons.append("no primary test: set thresholds in ragbench.yaml, for example {faithfulness: {min: 0.9}}")
-        reasons += [f"{t.name()}: {t.reason}" for t in tests if t.kind == "margin" and t.reason]
+        reasons += [f"{t.name()}: {t.reason}" for t in tests if t.kind == "margin" and t.reason and not t.optional]
     covered = {c.line for c in barring}
     return reasons + [not_clear(t) for t in primary if t.verdict != "pass" and t.reason not in covered]

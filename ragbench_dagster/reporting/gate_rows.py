@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from ragbench_dagster.calibration.stats.intervals import Floats
@@ -61,6 +61,9 @@ class Test:
         """The metric with its part and how questions count: `relevancy in billing`, `relevancy per request`."""
         part = "" if self.part == "overall" else f" in {self.part}"
         return self.metric + part + (" per request" if self.per == "request" else "")
+
+    def copy(self, **changes: Any) -> Test:
+        return replace(self, **changes)
 
     def as_dict(self) -> dict[str, Any]:
         found = asdict(self)

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-from scipy import special
 
-from ragbench_dagster.calibration.stats.paired import Change, mean_below
-from ragbench_dagster.calibration.stats.weighted import estimate
+from ragbench_dagster.calibration.stats.intervals import wilson
 from ragbench_dagster.reporting import latency
-from ragbench_dagster.reporting.baseline import Baseline, Baselines, Pairs
-from ragbench_dagster.reporting.compare import change_in
+from ragbench_dagster.reporting.baseline import Baselines
 from ragbench_dagster.reporting.correct import Corrector
 from ragbench_dagster.reporting.cost import judge_cost
-from ragbench_dagster.reporting.gate_rows import Test
-from ragbench_dagster.reporting.night import Mask, Night, Scores
-from ragbench_dagster.settings import COST, Threshold
+from ragbench_dagster.reporting.gate_floors import floor_test
+from ragbench_dagster.reporting.gate_margins import margin_tests
+from ragbench_dagster.reporting.gate_rows import Kind, Test
+from ragbench_dagster.reporting.night import Night, Scores
+from ragbench_dagster.settings import ANSWERED, COST, Threshold
 
 LATENCY = re.compile(r"latency_p(50|95|99)_ms")
-LEAST_PART = 20  # scored rows of a category below which no test on it could ever fail
 
 
 class Builder:
@@ -40,92 +39,62 @@ class Builder:
         else:
             scores = self.night.scores.get((system, metric))
             if scores is None:
+                if metric not in self.night.ws.settings.thresholds:
+                    return  # a default on a night of before it was measured
                 yield self._test(system, metric, threshold, "overall", "floor", threshold.min or 0.0,
                                  reason="not measured tonight")  # fmt: skip
             elif (scores.status[scores.in_gate] != "not_applicable").any():
-                yield from self._scores(scores, threshold)
+                for test in self._scores(scores, threshold):
+                    yield self._possible(test)
             elif day := self.baselines.last_scored(system, metric):
                 yield self._test(system, metric, threshold, "overall", "floor", threshold.min or 0.0,
                                  reason=f"scored on {day}, applies to no answer of tonight")  # fmt: skip
 
     def _test(
-        self, system: str, metric: str, threshold: Threshold, part: str, kind: str, limit: float, **facts: object
+        self, system: str, metric: str, threshold: Threshold, part: str, kind: Kind, limit: float, **facts: Any
     ) -> Test:
         primary = part == "overall" and threshold.role == "primary" and threshold.severity == "fail"
-        return Test(system, metric, part, kind, limit, primary=primary, severity=threshold.severity, **facts)  # type: ignore[arg-type]
+        default = metric not in self.night.ws.settings.thresholds
+        return Test(
+            system, metric, part, kind, limit, primary=primary, severity=threshold.severity,
+            own_level=metric == ANSWERED, optional=default, **facts,
+        )  # fmt: skip
+
+    def _possible(self, test: Test) -> Test:
+        """A default that not even a perfect night of this size could clear is a guard: it can fail, it need not pass."""
+        if test.optional and test.primary and test.kind in ("floor", "margin"):
+            perfect = wilson(test.n, test.n) if test.n else None
+            best = 0.0 if perfect is None else perfect[0]
+            if best <= test.limit or (test.kind == "margin" and best - 1 <= test.limit):
+                test.primary = False
+        return test
 
     def _scores(self, scores: Scores, threshold: Threshold) -> Iterator[Test]:
         everything = np.ones(len(scores.ids), dtype=bool)
         system, metric = scores.system, scores.metric
-        if threshold.min is not None:
-            test = self._test(system, metric, threshold, "overall", "floor", threshold.min)
-            yield self._floor(test, scores, everything)
-        if threshold.max is not None:
-            test = self._test(system, metric, threshold, "overall", "ceiling", threshold.max)
-            yield self._floor(test, scores, everything)
+        fix = self.correctors.get((system, metric))
+        bounds: list[tuple[Kind, float | None]] = [("floor", threshold.min), ("ceiling", threshold.max)]
+        for kind, limit in bounds:
+            for per in ("question", "request"):
+                if limit is not None and threshold.per in (per, "both"):
+                    test = self._test(system, metric, threshold, "overall", kind, limit, per=per)
+                    yield floor_test(test, scores, everything, fix)
         for part, floor in sorted(threshold.slices.items()):
             where = scores.category == part
             test = self._test(system, metric, threshold, part, "floor", floor)
             if not where.any():
-                test.reason = "no example is in this category"
+                test.reason = f"no example is in this category; there are {self._categories(scores)}"
                 yield test
             else:
-                yield self._floor(test, scores, where)
-        if threshold.margin is not None:
-            yield from self._margins(scores, threshold)
+                yield floor_test(test, scores, where, fix)
+        if threshold.margin is not None and threshold.baseline != system:
+            overall = self._test(system, metric, threshold, "overall", "margin", -threshold.margin)
+            yield from margin_tests(overall, scores, threshold, self.baselines, fix)
 
-    def _floor(self, test: Test, scores: Scores, where: Mask) -> Test:
-        at = where & scores.counted
-        test.n = int(at.sum())
-        if test.n == 0:
-            test.reason = "no scored answer"
-            return test
-        if test.part != "overall" and test.n < LEAST_PART:
-            test.reason = f"only {test.n} scored answers, {LEAST_PART} are needed"
-        values = scores.value[at]
-        sign = -1.0 if test.kind == "ceiling" else 1.0
-        fix = self.correctors.get((scores.system, scores.metric))
-        if fix is not None:
-            _corrected_floor(test, fix, scores, at, sign)
-        else:
-            _plain_floor(test, values, scores.share, sign)
-        if test.reason is not None:
-            test.p = test.clears = None
-        return test
-
-    def _margins(self, scores: Scores, threshold: Threshold) -> Iterator[Test]:
-        system, metric, margin = scores.system, scores.metric, threshold.margin or 0.0
-        wanted = threshold.baseline
-        if wanted == system:
-            return  # the baseline system itself
-        baseline, why = self.baselines.find(system, wanted)
-        overall = self._test(system, metric, threshold, "overall", "margin", -margin)
-        pairs = self.baselines.pairs(baseline, scores) if baseline else None
-        differs = self.baselines.differs(baseline, metric) if baseline else None
-        if baseline is None or pairs is None:
-            overall.reason = why or f"{baseline.name if baseline else 'the baseline'} has no {metric}"
-            if wanted == "last_passed":
-                # else no night could ever be the first to pass
-                overall.primary = False
-                overall.reason += ": the other thresholds decide until one has"
-            yield overall
-            return
-        if differs and wanted == "last_passed" and self._accepted(metric):
-            overall.primary = False
-            differs += "; the accepted judge starts anew, the other thresholds decide until a night has passed"
-        elif differs:
-            differs += ": if that is meant, accept the judge with ragbench calibrate --accept"
-        yield _margin(overall, pairs, baseline, np.ones(len(scores.ids), dtype=bool), differs)
-        if differs is None:
-            for part in sorted({c for c in scores.category.tolist() if c}):
-                test = self._test(system, metric, threshold, part, "margin", -margin)
-                test = _margin(test, pairs, baseline, scores.category == part, None)
-                if test.n >= LEAST_PART:
-                    yield test
-
-    def _accepted(self, metric: str) -> bool:
-        """True where a person accepted this very judge (ragbench calibrate --accept)."""
-        return (self.night.judge_of(metric).get("drift") or {}).get("state") in ("steady", "drifted")
+    @staticmethod
+    def _categories(scores: Scores) -> str:
+        names = sorted({c for c in scores.category.tolist() if c})
+        return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "") or "none"
 
     def _latency(self, system: str, metric: str, q: int, threshold: Threshold) -> Iterator[Test]:
         own = latency.times(self.night, system)
@@ -163,65 +132,3 @@ class Builder:
             test.at_limit = test.value > limit
             test.p, test.clears = (0.0, False) if test.at_limit else (1.0, True)  # counted, not estimated
         yield test
-
-
-def _plain_floor(test: Test, values: np.ndarray, share: bool, sign: float) -> None:
-    found = estimate(values, None, share)
-    test.value, test.low, test.high = found.value, found.low, found.high
-    assert found.value is not None
-    n, limit = len(values), test.limit
-    if share:
-        passing = float(values.sum())
-        below = float(special.bdtr(passing, n, limit))
-        above = float(special.bdtrc(passing - 1, n, limit)) if passing > 0 else 1.0
-        test.p = below if sign > 0 else above
-    else:
-        test.p = mean_below(sign * values, sign * limit)
-        test.spread = float(values.std(ddof=1)) if n > 1 else None
-    _clear(test, sign)
-
-
-def _corrected_floor(test: Test, fix: Corrector, scores: Scores, at: Mask, sign: float) -> None:
-    found = fix.correct(scores, at)
-    test.basis = found.method
-    if found.interval is None or found.draws is None:
-        test.basis = "raw"
-        test.value = float(scores.value[at].mean())
-        test.reason = f"judge not usable: {found.reason}"
-        return
-    test.value, (test.low, test.high) = found.value, found.interval
-    beyond = found.draws >= test.limit if sign > 0 else found.draws <= test.limit
-    test.p = float((1 + beyond.sum()) / (1 + len(beyond)))
-    test.spread = float(found.draws.std()) * float(np.sqrt(test.n))
-    _clear(test, sign)
-
-
-def _clear(test: Test, sign: float) -> None:
-    assert test.value is not None
-    test.at_limit = sign * test.value < sign * test.limit
-    end = test.low if sign > 0 else test.high
-    test.clears = end is not None and sign * end >= sign * test.limit
-
-
-def _margin(test: Test, pairs: Pairs, baseline: Baseline, where: Mask, differs: str | None) -> Test:
-    change = change_in(pairs, where)
-    test.baseline = baseline.name
-    if change is None:
-        test.reason = f"no example is shared with {baseline.name}"
-        return test
-    fill_change(test, change)
-    if differs:
-        test.p = test.clears = None
-        test.reason = differs
-    return test
-
-
-def fill_change(test: Test, change: Change) -> None:
-    """The figures of a paired change against a margin."""
-    test.n, test.value = change.n, change.value
-    test.low, test.high = change.interval or (None, None)
-    test.p = change.p_loss
-    test.at_limit = change.value <= test.limit
-    test.clears = test.low is not None and test.low > test.limit
-    test.discordance = change.discordance if change.binary else None
-    test.spread = None if change.binary else change.spread

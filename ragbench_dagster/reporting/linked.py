@@ -32,7 +32,9 @@ class Linked:
         tables = [self._values(scores, category) for scores in self.nights]
         found = chain_linked(tables[:-1], tables[-1], self._clusters)
         if isinstance(found, BrokenLink):
-            return f"two releases since then share only {found.shared} of its questions, {found.needed} are needed; {ANEW}"
+            return (
+                f"two releases since then share only {found.shared} of its questions, {found.needed} are needed; {ANEW}"
+            )
         return found
 
     def _values(self, scores: Scores, category: str | None) -> dict[str, float]:
@@ -85,7 +87,7 @@ def _anchors(baselines: Baselines, baseline: Baseline) -> list[Night]:
     assert baseline.accepted is not None
     tonight, release = baselines.night, baseline.night.manifest["release"]
     found: list[Night] = []
-    days = [d for d in nights_before(baselines.full, tonight.day) if d > baseline.accepted.night]
+    days = [d for d in nights_before(baselines.full, baselines.before) if d > baseline.accepted.night]
     for day in reversed(days):
         night = baselines.opened(day)
         if night is None or baseline.system not in night.systems or night.manifest["release"] == release:

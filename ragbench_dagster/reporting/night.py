@@ -36,6 +36,9 @@ class Scores:
     keys: Objects
     count: Floats  # sampled requests that ask the question
     cluster: NDArray[np.int64]  # questions about one thing share a number
+    asks: NDArray[np.int64]  # how often the question was asked tonight: heavy ones several times
+    per_request: Floats  # the mean over its asks; `value` is the first one's
+    fixed: bool = False  # the same question always gets the same answer: no noise from ask to ask
 
     @cached_property
     def scored(self) -> Mask:
@@ -151,6 +154,7 @@ def split_scores(table: pa.Table) -> dict[tuple[str, str], Scores]:
         result[system, metric] = Scores(
             system, metric, columns["example_id"][at], columns["status"][at], value[at], score[at], weight[at],
             columns["category"][at], in_gate[at], columns["key"][at], count[at], _clusters(cluster, at),
+            np.ones(len(at), dtype=np.int64), value[at],
         )  # fmt: skip
     return result
 

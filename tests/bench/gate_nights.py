@@ -7,17 +7,27 @@ from statistics import NormalDist
 import numpy as np
 from scipy import stats
 
-from ragbench_dagster.calibration.stats.paired import compare, compare_counts
+from ragbench_dagster.calibration.stats.clustering import ClusteredChange, clustered_change
+from ragbench_dagster.calibration.stats.paired import Change, compare_counts
 from ragbench_dagster.reporting.gate import judge_tests
+from ragbench_dagster.reporting.gate_margins import fill_change
 from ragbench_dagster.reporting.gate_rows import GateResult, Test
-from ragbench_dagster.reporting.gate_tests import fill_change
+
+
+def single(change: Change) -> ClusteredChange:
+    """A change of independent questions."""
+    n = change.n
+    return ClusteredChange(
+        change.value, change.interval, n, float(n), change.gains, change.losses, change.p_loss, change.spread,
+        change.binary, n, float(n), 1.0,
+    )  # fmt: skip
 
 
 def margin_test(
     gains: int, losses: int, n: int, margin: float, name: str = "m", part: str = "overall", primary=True
 ) -> Test:
     test = Test("s", name, part, "margin", -margin, baseline="night", primary=primary and part == "overall")
-    fill_change(test, compare_counts(gains, losses, n))
+    fill_change(test, single(compare_counts(gains, losses, n)))
     return test
 
 
@@ -67,7 +77,7 @@ def loss_night(
 def skewed_pass(rng: np.random.Generator, n: int, margin: float) -> bool:
     """Graded scores whose losses are few and large, true mean change exactly -margin: may it pass?"""
     change = np.where(rng.random(n) < margin / 0.5, -0.5, 0.0) + rng.normal(0, 0.01, n)
-    found = compare(np.zeros(n), change, binary=False)
+    found = clustered_change(np.zeros(n), change, None, binary=False)
     assert found is not None
     test = Test("s", "m", "overall", "margin", -margin, baseline="night", primary=True)
     fill_change(test, found)

@@ -43,8 +43,8 @@ def test_an_unchanged_system_passes(against_system):
 def test_a_large_loss_fails(against_system):
     found = against_system(lambda old: worse(old, 80, 20))
     assert found.verdict == "fail"
-    assert "changed by -0.060" in found.reasons[0]
-    assert "against system other" in found.reasons[0]
+    assert found.reasons[0].startswith("prod: hit_rate@5 fell by 6 points (")
+    assert "3 were allowed against system other" in found.reasons[0]
 
 
 def test_a_proven_but_harmless_loss_does_not_fail(against_system):
@@ -84,21 +84,21 @@ def test_the_first_night_is_decided_by_its_floors_and_later_ones_by_the_margin_t
     old = results(2)
     first = one(made, "2026-11-18", old)
     assert first.verdict == "pass"
-    assert "the other thresholds decide until one has" in first.notes[0]
+    assert "no night is accepted yet: the floors decide until one is" in first.notes[0]
     assert one(made, "2026-11-19", old).rows[0]["kind"] in ("floor", "margin")
     bad = one(made, "2026-11-20", worse(old, 90, 10))
     assert bad.verdict == "fail"
-    assert "night 2026-11-19" in bad.reasons[0]
+    assert "since the accepted night 2026-11-18" in bad.reasons[0]
     again = one(made, "2026-11-21", old)  # the failed night is no baseline
     assert again.verdict == "pass"
-    assert {r["baseline"] for r in again.rows if r["kind"] == "margin"} == {"night 2026-11-19"}
+    assert {r["baseline"] for r in again.rows if r["kind"] == "margin"} == {"the accepted night 2026-11-18"}
 
 
 def test_a_margin_alone_cannot_be_the_first_test(maker):
     made = nights(maker, "thresholds: {'hit_rate@5': {margin: 0.03}}\n")
     found = one(made, "2026-11-18", results(2))
     assert found.verdict == "inconclusive"
-    assert any("no night before this one has passed" in r for r in found.reasons)
+    assert any("no night is accepted yet" in r and "ragbench accept" in r for r in found.reasons)
 
 
 def test_a_night_named_as_baseline_must_be_there(maker):
@@ -124,7 +124,7 @@ def test_only_shared_examples_with_equal_labels_are_compared(maker):
 
 
 def test_verdicts_of_two_judges_are_not_compared(maker):
-    made = nights(maker, "thresholds: {faithfulness: {min: 0.3, margin: 0.03}}\n")
+    made = nights(maker, "thresholds: {faithfulness: {min: 0.3, margin: 0.03, baseline: last_passed}}\n")
     old = results(4)
     first = one(made, "2026-11-18", old, metric="faithfulness")
     assert first.verdict == "pass"

@@ -54,8 +54,8 @@ def test_every_primary_bound_above_its_floor_passes(decided):
 def test_a_rate_proven_below_its_floor_fails_with_figures_in_the_reason(decided):
     found, _ = decided("thresholds: {'hit_rate@5': {min: 0.95}}\n", hits=0.80)
     assert (found.verdict, found.exit_code) == ("fail", 1)
-    assert "logged hit_rate@5 0.800" in found.reasons[0]
-    assert "the floor is 0.950" in found.reasons[0]
+    assert "logged: hit_rate@5 is 0.800 [" in found.reasons[0]
+    assert "at least 0.950 is asked" in found.reasons[0]
 
 
 def test_a_rate_near_its_floor_is_inconclusive_and_says_how_many_examples_would_do(decided):
@@ -157,7 +157,7 @@ def test_the_verdict_is_the_worst_over_the_systems(maker):
     day = made.night({"good": {"hit_rate@5": np.ones(300)}, "bad": {"hit_rate@5": shares(300, 90)}})
     found = decide(made.ws, day)
     assert found.verdict == "fail"
-    assert found.reasons[0].startswith("bad hit_rate@5")
+    assert found.reasons[0].startswith("bad: hit_rate@5")
 
 
 @pytest.mark.parametrize("before", [None, 0.9])
@@ -209,7 +209,7 @@ def test_a_failing_slice_fails_and_a_thin_one_need_not_pass(decided):
     hits = np.array([1.0 if i % 2 == 0 else float(i % 4 == 1) for i in range(n)])  # category b: half
     found, _ = decided("thresholds: {'hit_rate@5': {min: 0.6, slices: {b: 0.8}}}\n", hits=hits, n=n)
     assert found.verdict == "fail"
-    assert "hit_rate@5 in b 0.500" in found.reasons[0]
+    assert "hit_rate@5 in b is 0.500 [" in found.reasons[0]
     quiet, _ = decided("thresholds: {'hit_rate@5': {min: 0.6, slices: {a: 0.99, nowhere: 0.5}}}\n", hits=hits, n=n)
     assert quiet.verdict == "pass"
 
@@ -218,7 +218,7 @@ def test_a_warning_never_changes_the_verdict(decided):
     text = "thresholds: {'hit_rate@5': {min: 0.5}, 'mrr@10': {min: 0.9, severity: warn}}\n"
     found, _ = decided(text, mrr=np.linspace(0.1, 0.7, 400))
     assert found.verdict == "pass"
-    assert found.notes[0].startswith("warning: logged mrr@10")
+    assert found.notes[0].startswith("warning: logged: mrr@10")
 
 
 def test_a_guard_can_fail_and_need_not_pass(decided):

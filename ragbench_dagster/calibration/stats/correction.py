@@ -85,6 +85,12 @@ class JudgeDraws:
             f"{self.youden[0]:.2f}, more than {MIN_YOUDEN} is needed)"
         )
 
+    @property
+    def youden_point(self) -> float:
+        """J at the shares that were seen; 0 without rows of both classes."""
+        se, sp = self.point or (0.5, 0.5)
+        return se + sp - 1
+
     def refusal(self) -> str | None:
         """Why this judge's errors cannot be corrected for; None where they can."""
         if self.table.smaller_class < MIN_CLASS:

@@ -1,0 +1,179 @@
+"""Margins of the gate: is tonight not worse than its baseline by more than what is allowed?
+
+Per question: paired, by clusters; over later releases linked to the accepted night. Per request: on the sampled
+requests of the shared questions. A judge sees only a part of a change (Youden's J of it), so a margin on its
+verdicts is tested in people's (../docs/statistics.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ragbench_dagster.calibration.stats.chain import Chain
+from ragbench_dagster.calibration.stats.clustering import ClusteredChange
+from ragbench_dagster.calibration.stats.judged_change import people_change
+from ragbench_dagster.calibration.stats.request_share import request_change
+from ragbench_dagster.reporting.baseline import Baselines, Pairs
+from ragbench_dagster.reporting.compare import change_in, levels
+from ragbench_dagster.reporting.correct import Corrector
+from ragbench_dagster.reporting.gate_floors import LEAST_PART
+from ragbench_dagster.reporting.gate_rows import Test
+from ragbench_dagster.reporting.linked import Linked, follow, needs_links
+from ragbench_dagster.reporting.night import Scores
+from ragbench_dagster.settings import Threshold
+
+ACCEPT = "accept one: ragbench accept NIGHT --by NAME --why REASON"
+
+
+def margin_tests(
+    overall: Test, scores: Scores, threshold: Threshold, baselines: Baselines, corrector: Corrector | None
+) -> Iterator[Test]:
+    """The tests of one margin: over all, per question and per request as asked for, and each category.
+
+    Args:
+        overall: the empty test of the whole, per question.
+    """
+    wanted = threshold.baseline
+    baseline, why = baselines.find(scores.system, wanted)
+    pairs = baselines.pairs(baseline, scores) if baseline else None
+    if baseline is None or pairs is None:
+        overall.reason = why or f"{baseline.name if baseline else 'the baseline'} has no {scores.metric}"
+        if why in ("no night is accepted yet", "no night before this one has passed"):
+            # else no night could ever be the first
+            overall.primary = False
+            overall.reason += f": the floors decide until one is; {ACCEPT}" if wanted == "accepted" else (
+                ": the other thresholds decide until one has"
+            )  # fmt: skip
+        yield overall
+        return
+    overall.baseline = baseline.name
+    differs = baselines.differs(baseline, scores.metric)
+    if differs and wanted == "last_passed" and judge_accepted(baselines, scores.metric):
+        overall.primary = False
+        differs += "; the accepted judge starts anew, the other thresholds decide until a night has passed"
+    elif differs and wanted == "accepted":
+        differs += f": if that is meant, {ACCEPT}"
+    elif differs:
+        differs += ": if that is meant, accept the judge with ragbench calibrate --accept"
+    linked = follow(baselines, baseline, scores) if differs is None and needs_links(baselines, baseline) else None
+    if isinstance(linked, str):
+        overall.reason = linked
+        yield overall
+        return
+    if threshold.per in ("question", "both"):
+        yield from _per_question(overall, scores, pairs, linked, corrector, differs)
+    if threshold.per in ("request", "both"):
+        yield _per_request(overall.copy(per="request"), pairs, corrector, differs)
+
+
+def judge_accepted(baselines: Baselines, metric: str) -> bool:
+    """True where a person accepted this very judge (ragbench calibrate --accept)."""
+    state = (baselines.night.judge_of(metric).get("drift") or {}).get("state")
+    return state is not None and state != "not set up"
+
+
+def _per_question(
+    overall: Test, scores: Scores, pairs: Pairs, linked: Linked | None, fix: Corrector | None, differs: str | None
+) -> Iterator[Test]:
+    parts = sorted({c for c in scores.category.tolist() if c}) if differs is None else []
+    blank = overall.copy(primary=False)
+    yield _change(overall, pairs, linked, None, fix, differs)
+    for part in parts:
+        test = _change(blank.copy(part=part), pairs, linked, part, fix, None)
+        if test.n >= LEAST_PART and test.reason is None:
+            yield test
+
+
+def _change(
+    test: Test, pairs: Pairs, linked: Linked | None, part: str | None, fix: Corrector | None, differs: str | None
+) -> Test:
+    if linked is not None:
+        chain = linked.change(part)
+        if isinstance(chain, str):
+            test.reason = chain
+            return test
+        fill_chain(test, chain, linked.levels if part is None else (None, None))
+    else:
+        where = None if part is None else pairs.after.category == part
+        change = change_in(pairs, where)
+        if change is None:
+            test.reason = f"no example is shared with {test.baseline}"
+            return test
+        fill_change(test, change)
+        test.before, test.after = levels(pairs, where)
+    in_peoples_verdicts(test, fix)
+    return _close(test, differs)
+
+
+def _close(test: Test, differs: str | None) -> Test:
+    test.reason = differs or test.reason
+    if test.reason:
+        test.p = test.clears = None
+    return test
+
+
+def fill_change(test: Test, change: ClusteredChange) -> None:
+    """The figures of a paired change against a margin."""
+    test.n, test.value = change.n, change.value
+    test.low, test.high = change.interval or (None, None)
+    test.p = change.p_loss
+    test.clusters, test.independent = change.clusters, change.n_effective
+    test.discordance = change.discordance if change.binary else None
+    test.spread = None if change.binary else change.spread
+    against(test)
+
+
+def fill_chain(test: Test, chain: Chain, means: tuple[float | None, float | None]) -> None:
+    """The figures of a change that is linked over releases against a margin."""
+    test.n, test.value, (test.low, test.high), test.p = chain.questions, chain.value, chain.interval, chain.p_loss
+    test.clusters, test.releases = chain.clusters, chain.releases
+    test.independent = float(chain.clusters)
+    test.before, test.after = means
+    test.spread = float(np.sqrt(chain.variance * chain.questions))
+    against(test)
+
+
+def against(test: Test) -> None:
+    """Compare the change and its interval with the margin."""
+    assert test.value is not None
+    test.at_limit = test.value <= test.limit
+    test.clears = test.low is not None and test.low > test.limit
+
+
+def _per_request(test: Test, pairs: Pairs, fix: Corrector | None, differs: str | None) -> Test:
+    after, before = pairs.after, pairs.before
+    a, b = before.per_request[pairs.old], after.per_request[pairs.new]
+    heavy = (before.asks[pairs.old] > 1) & (after.asks[pairs.new] > 1)
+    asks = int(min(before.asks[pairs.old][heavy].min(), after.asks[pairs.new][heavy].min())) if heavy.any() else 1
+    weight, count = after.weight[pairs.new], after.count[pairs.new]
+    found = request_change(a, b, weight, count, heavy, asks, noise=not after.fixed)
+    if found is None:
+        test.reason = f"no example is shared with {test.baseline}"
+        return test
+    share = weight / weight.sum()
+    test.n, test.value, (test.low, test.high) = int(count.sum()), found.value, found.interval
+    test.before, test.after, test.independent = float(share @ a), float(share @ b), found.n
+    test.p, test.discordance = found.p_loss, found.gains + found.losses
+    against(test)
+    in_peoples_verdicts(test, fix)
+    return _close(test, differs)
+
+
+def in_peoples_verdicts(test: Test, fix: Corrector | None) -> None:
+    """Turn a change of a judge's verdicts into one of people's; the test of "no loss" needs no turning."""
+    if fix is None or test.value is None or test.low is None or test.high is None:
+        return
+    judge = fix.judge
+    if judge is None or fix.refusal:
+        test.reason = f"judge not usable: {fix.refusal}"
+        return
+    found = people_change(test.value, test.low, test.high, judge.youden_point, *judge.youden, -test.limit)
+    if found.value is None or found.interval is None or not found.usable:
+        test.reason = "judge not usable: it tells good from bad too weakly to show a change"
+        return
+    test.raw, test.seen = test.value, judge.youden_point
+    test.value, (test.low, test.high) = found.value, found.interval
+    test.at_limit = test.value <= test.limit
+    test.clears = found.passes
