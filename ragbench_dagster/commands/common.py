@@ -23,6 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.number_words import decimal
 from ragbench_dagster.store import Workspace, dumps
 from ragbench_dagster.text import safe_terminal
 
@@ -115,7 +116,7 @@ def cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}"
+        return f"{value:,.0f}" if abs(value) >= 1000 else decimal(value)
     return safe_terminal(str(value))
 
 

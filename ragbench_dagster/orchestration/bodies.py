@@ -15,6 +15,7 @@ import dagster as dg
 import pyarrow as pa
 
 from ragbench_dagster.errors import Interrupted, UserError
+from ragbench_dagster.number_words import decimal
 from ragbench_dagster.orchestration.instance import disk_line
 from ragbench_dagster.orchestration.resources import WorkspaceResource, store_lock
 
@@ -84,7 +85,7 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> dg.Markdow
     def cell(value: Any) -> str:
         if value is None:
             return "–"
-        text = f"{value:.3f}" if isinstance(value, float) else str(value)
+        text = decimal(value) if isinstance(value, float) else str(value)
         text = "".join(c if c.isprintable() else " " for c in text)[:80]
         for mark in "\\`*_{}[]<>|#!&":
             text = (

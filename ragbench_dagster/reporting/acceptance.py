@@ -126,6 +126,13 @@ def accept_first(night: Night, verdict: str) -> Accepted | None:
     return entry
 
 
+def keep_until(ws: Workspace, shadow: Workspace, night: str | None) -> None:
+    """Give `shadow` the acceptances as they were when the acceptance of `night` was the latest; none: none."""
+    entries = acceptances(ws)
+    last = max((i for i, entry in enumerate(entries) if entry.night == night), default=-1)
+    _write(shadow, entries[: last + 1])
+
+
 def _write(ws: Workspace, entries: list[Accepted]) -> None:
     write_json(accepted_path(ws), [asdict(entry) for entry in entries])
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.number_words import decimal
 from ragbench_dagster.reporting.failures import failing_cases
 from ragbench_dagster.reporting.gate_rows import GateResult
 from ragbench_dagster.reporting.gate_words import plain
@@ -148,7 +149,7 @@ def cell(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, float):
-        return f"{value:.3f}"
+        return decimal(value)
     if isinstance(value, int):
         return f"{value:,}"
     flat = " ".join(safe_terminal(str(value)).split())

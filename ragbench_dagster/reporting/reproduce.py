@@ -18,6 +18,7 @@ from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.night import night_release_of
 from ragbench_dagster.evaluation.replay import replay_verdicts
 from ragbench_dagster.evaluation.retrieval import score_retrieval
+from ragbench_dagster.reporting.acceptance import accepted_path, keep_until
 from ragbench_dagster.reporting.gate import decide
 from ragbench_dagster.reporting.leaderboard import rank
 from ragbench_dagster.reporting.scores import build_scores
@@ -65,8 +66,9 @@ def _shadow(ws: Workspace, day: str, manifest: dict[str, Any], root: Path) -> Wo
             (root / path.name).symlink_to(path)
     shadow.night(day).mkdir(parents=True)
     for path in ws.store.iterdir():
-        if path != nights and path.name != ".lock":
+        if path not in (nights, accepted_path(ws)) and path.name != ".lock":
             (shadow.store / path.name).symlink_to(path)
+    keep_until(ws, shadow, (read_json(ws.night(day) / "gate.json") or {}).get("accepted"))
     for path in nights.iterdir():
         if path.name != day:
             (shadow.night(day).parent / path.name).symlink_to(path)

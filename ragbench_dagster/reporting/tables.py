@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import Any
 
+from ragbench_dagster.number_words import decimal
 from ragbench_dagster.store import Workspace, read_json
 
 NIGHTS = 7
@@ -42,16 +43,16 @@ def _band(row: dict[str, Any] | None) -> str | None:
     if row is None or row.get("value") is None:
         return None
     if row.get("low") is None or row.get("high") is None:
-        return f"{row['value']:.3f}"
-    return f"{row['value']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
+        return decimal(row["value"])
+    return f"{decimal(row['value'])} [{decimal(row['low'])}, {decimal(row['high'])}]"
 
 
 def _signed(delta: dict[str, Any]) -> str | None:
     if delta.get("value") is None:
         return None
     if delta["low"] is None or delta["high"] is None:
-        return f"{delta['value']:+.3f}"
-    return f"{delta['value']:+.3f} [{delta['low']:+.3f}, {delta['high']:+.3f}]"
+        return decimal(delta["value"], signed=True)
+    return "{} [{}, {}]".format(*(decimal(delta[key], signed=True) for key in ("value", "low", "high")))
 
 
 def _overall(systems: dict[str, Any]) -> dict[str, Any]:
@@ -159,4 +160,4 @@ def _trend(summary: dict[str, Any]) -> dict[str, Any]:
 def _point(found: dict[str, Any] | None) -> str | None:
     if found is None or found["value"] is None:
         return None
-    return f"{found['value']:.3f}" + ("*" if found["marks"] else "")
+    return decimal(found["value"]) + ("*" if found["marks"] else "")

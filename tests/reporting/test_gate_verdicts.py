@@ -119,7 +119,7 @@ def test_low_coverage_closes_the_metric_and_says_what_was_lost(decided):
     values = np.array([1.0] * 320 + ["unparsable"] * 50 + ["refused"] * 30, dtype=object)
     found, _ = decided("thresholds: {faithfulness: {min: 0.5}}\n", faithfulness=values)
     assert found.verdict == "inconclusive"
-    assert found.reasons == ["logged faithfulness: only 80% scored, 90% are needed (30 refused, 50 unparsable)"]
+    assert found.reasons == ["logged faithfulness: only 80 % scored, 90 % are needed (30 refused, 50 unparsable)"]
 
 
 def test_what_does_not_apply_is_not_lost_coverage(decided):
@@ -174,7 +174,7 @@ def test_a_metric_that_a_system_has_lost_is_not_waved_through_and_one_it_never_h
         summarise(made.ws, day)
     found = decide(made.ws, "2026-11-19")
     assert found.verdict == ("pass" if before is None else "inconclusive")
-    told = any("silent hit_rate@5" in r and "scored on 2026-11-17, applies to no answer" in r for r in found.reasons)
+    told = any("silent: hit_rate@5" in r and "scored on 2026-11-17, applies to no answer" in r for r in found.reasons)
     assert told == (before is not None)
 
 

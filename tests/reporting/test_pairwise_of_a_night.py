@@ -46,7 +46,7 @@ def test_a_judge_that_contradicts_itself_in_the_other_order_ties_and_is_counted(
     made, day = night(MODEL + "pairwise: [[one, two]]\n")
     asked = []
 
-    def judge_items(ws, metric, items, round="", progress=None):
+    def judge_items(ws, metric, items, round="", progress=None, run=""):
         asked.extend(items)
         found = []
         for place, _ in enumerate(items):
