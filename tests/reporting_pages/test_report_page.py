@@ -61,7 +61,7 @@ def test_the_verdict_and_its_reasons_come_before_everything_else(html, hostile):
     gate = read_json(hostile.ws.night(hostile.day) / "gate.json")
     assert gate["verdict"] == "fail"
     assert html.index("✗ FAIL") < html.index("Reasons") < html.index('id="metrics"')
-    assert f"{SYSTEM} hit_rate@5" in gate["reasons"][0]
+    assert f"{SYSTEM}: hit_rate@5" in gate["reasons"][0]
     assert gate["reasons"][0].split("]")[0] in "".join(Reader(html).text)
 
 
