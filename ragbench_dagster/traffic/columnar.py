@@ -8,36 +8,44 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import IO, Any
 
 import msgspec
 import numpy as np
 
 from ragbench_dagster.inputs import reason_of
+from ragbench_dagster.traffic.columns import type_name, values_of
 from ragbench_dagster.traffic.lines import Damaged
+from ragbench_dagster.traffic.model import Opaque
 from ragbench_dagster.traffic.parquet_pages import Oversized, check_group, check_rows
-from ragbench_dagster.traffic.tables import Row
+from ragbench_dagster.traffic.tables import Reads, Row, twice
 
 PARQUET_MAGIC = b"PAR1"
 BATCH = 256  # rows in memory at a time
 LONGEST_ROW = 16 << 20  # bytes of a row's values
 
 
-def parquet_rows(stream: IO[bytes], wanted: Collection[str] | None) -> Iterator[Row]:
+def parquet_rows(stream: IO[bytes], wanted: Collection[str] | None, reads: Reads | None = None) -> Iterator[Row]:
     """Rows of a Parquet file, a few in memory at a time.
 
     Args:
         stream: an open file that can seek.
-        wanted: top-level columns to read; None reads all.
+        wanted: top-level columns to take out of the file; None takes all.
+        reads: whether a column of this name is one of ours or of the settings: only those make a row bad, and only
+            their names are told. None: all of them, and none is told.
 
     Raises:
         Damaged: not Parquet, or broken inside; the rows before the damage were yielded.
     """
     line = 0
     try:
-        file, columns, leaves = _opened(stream, wanted)
+        file, columns, leaves, types = _opened(stream, wanted)
         check_rows(file.metadata, stream.seek(0, io.SEEK_END))
+        doubled = twice(file.schema_arrow.names, reads) if reads else None
+        if doubled is not None:
+            yield from (Row(row, b"columns", fault=doubled) for row in range(1, file.metadata.num_rows + 1))
+            return
         for group in range(file.metadata.num_row_groups):
             try:
                 check_group(stream, file.metadata, group, leaves)
@@ -46,7 +54,7 @@ def parquet_rows(stream: IO[bytes], wanted: Collection[str] | None) -> Iterator[
                 line += file.metadata.row_group(group).num_rows
                 continue
             for batch in file.iter_batches(BATCH, [group], columns, use_threads=False):
-                yield from _rows(batch, line)
+                yield from _rows(batch, line, types, reads)
                 line += batch.num_rows
     except OSError as fault:
         if fault.errno is not None:
@@ -58,8 +66,10 @@ def parquet_rows(stream: IO[bytes], wanted: Collection[str] | None) -> Iterator[
         raise Damaged(f"damaged Parquet ({type(fault).__name__})") from None
 
 
-def _opened(stream: IO[bytes], wanted: Collection[str] | None) -> tuple[Any, list[str] | None, list[int]]:
-    """(the file, its columns to read, the positions of their leaves)."""
+def _opened(
+    stream: IO[bytes], wanted: Collection[str] | None
+) -> tuple[Any, list[str] | None, list[int], Mapping[str, str]]:
+    """(the file, its columns to read, the positions of their leaves, the types of all columns)."""
     import pyarrow.parquet as pq
 
     plain = pq.ParquetFile(stream)
@@ -72,13 +82,13 @@ def _opened(stream: IO[bytes], wanted: Collection[str] | None) -> tuple[Any, lis
             leaves.append(at)
             if leaf.physical_type == "BYTE_ARRAY":
                 texts.append(leaf.path)
-    return pq.ParquetFile(stream, read_dictionary=texts, pre_buffer=False), columns, leaves
+    types = {field.name: type_name(field.type) for field in plain.schema_arrow}
+    return pq.ParquetFile(stream, read_dictionary=texts, pre_buffer=False), columns, leaves, types
 
 
-def _rows(batch: Any, before: int) -> Iterator[Row]:
+def _rows(batch: Any, before: int, types: Mapping[str, str], reads: Reads | None) -> Iterator[Row]:
     """The batch's rows, made as many at a time as one row may take."""
     sizes = sum((row_sizes(column) for column in batch.columns), np.zeros(batch.num_rows, dtype=np.int64))
-    batch = _microseconds(batch)
     at = 0
     while at < batch.num_rows:
         if sizes[at] > LONGEST_ROW:
@@ -86,41 +96,46 @@ def _rows(batch: Any, before: int) -> Iterator[Row]:
             at += 1
             continue
         more = int(np.searchsorted(np.cumsum(sizes[at:]), LONGEST_ROW, side="right"))
-        yield from _made(batch.slice(at, max(1, more)), before + at)
+        yield from _made(batch.slice(at, max(1, more)), before + at, types, reads)
         at += max(1, more)
 
 
-def _made(batch: Any, before: int) -> Iterator[Row]:
+def _made(batch: Any, before: int, types: Mapping[str, str], reads: Reads | None) -> Iterator[Row]:
+    names = batch.schema.names
     try:
-        rows = batch.to_pylist()
-    except Exception as fault:  # a time that Python has no word for, a text that is no UTF-8, ...
+        columns = [values_of(column) for column in batch.columns]
+    except Exception:  # a time that Python has no word for, a text that is no UTF-8, ...
         if batch.num_rows > 1:
             for at in range(batch.num_rows):
-                yield from _made(batch.slice(at, 1), before + at)
+                yield from _made(batch.slice(at, 1), before + at, types, reads)
             return
-        yield Row(before + 1, b"value", fault=f"{_culprit(batch)}: cannot be read: {reason_of(fault)}")
-        return
-    for line, values in enumerate(rows, before + 1):
-        kept = {k: v for k, v in values.items() if v is not None}
+        columns = []
+        for at, column in enumerate(batch.columns):
+            value, fault = _one(column)
+            if fault is not None and (reads is None or reads(names[at])):
+                told = f"column {at + 1}" if reads is None else f"{names[at]} ({types[names[at]]})"
+                yield Row(before + 1, b"value", fault=f"{told}: cannot be read: {fault}")
+                return
+            columns.append([value])
+    for line, values in enumerate(zip(*columns, strict=True) if columns else [()] * batch.num_rows, before + 1):
+        kept = {name: value for name, value in zip(names, values, strict=True) if value is not None}
         try:
             blob = _encode(kept)
         except Exception as fault:
             yield Row(line, b"value", fault=f"cannot be read: {reason_of(fault)}")
             continue
-        yield Row(line, hashlib.blake2b(blob, digest_size=16).digest(), kept)
+        yield Row(line, hashlib.blake2b(blob, digest_size=16).digest(), kept, types=types)
+
+
+def _one(column: Any) -> tuple[Any, str | None]:
+    """(the value of a column of one row, why there is none)."""
+    try:
+        return values_of(column)[0], None
+    except Exception as fault:
+        return Opaque("a value that cannot be read"), reason_of(fault)
 
 
 _encode = msgspec.json.Encoder(order="sorted", enc_hook=str).encode
-
-
-def _culprit(batch: Any) -> str:
-    """The position of the column that cannot be made; its name may be anybody's."""
-    for at, column in enumerate(batch.columns):
-        try:
-            column.to_pylist()
-        except Exception:
-            return f"column {at + 1}"
-    return "row"
 
 
 def row_sizes(array: Any) -> np.ndarray:
@@ -165,20 +180,3 @@ def _list_sizes(array: Any) -> np.ndarray:
     inner = row_sizes(array.keys) + row_sizes(array.items) if hasattr(array, "keys") else row_sizes(array.values)
     total = np.concatenate([[0], np.cumsum(inner + 8)])  # each element is an object of its own
     return total[offsets[1:]] - total[offsets[:-1]]
-
-
-def _microseconds(batch: Any) -> Any:
-    """Times in nanoseconds as microseconds: Arrow would hand them on as pandas objects.
-
-    A zone is dropped for UTC, in which Parquet keeps the moment: it may be one that nobody knows.
-    """
-    import pyarrow as pa
-
-    for at, column in enumerate(batch.schema):
-        if not pa.types.is_timestamp(column.type):
-            continue
-        zone = "UTC" if column.type.tz else None
-        unit = "us" if column.type.unit == "ns" else column.type.unit
-        if (unit, zone) != (column.type.unit, column.type.tz):
-            batch = batch.set_column(at, column.name, batch.column(at).cast(pa.timestamp(unit, zone), safe=False))
-    return batch

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from datetime import tzinfo
+from datetime import date, datetime, time, timedelta, tzinfo
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from ragbench_dagster.inputs import Undecodable, decoded
-from ragbench_dagster.traffic.model import LogRequest, Node, RowError
+from ragbench_dagster.traffic.model import LogRequest, Node, Opaque, RowError, WrongType
 from ragbench_dagster.traffic.timestamps import parse_time
 
 ID_KEYS = ("node_id", "id", "doc_id", "document_id", "chunk_id", "id_", "document.id")
@@ -36,6 +36,14 @@ class NumberText(float):
         return number
 
 
+# The first that fits; `datetime` is a `date` too, and true is an `int`.
+_KINDS: tuple[tuple[Any, str], ...] = (
+    (bool, "true or false"), ((int, float), "a number"), (str, "text"), ((list, tuple), "an array"),
+    (dict, "an object"), (datetime, "a point in time"), (date, "a date"), (time, "a time of day"),
+    (timedelta, "a duration"), (bytes, "binary"),
+)  # fmt: skip
+
+
 def to_request(
     values: dict[str, Any], line: int, digest: bytes, zone: tzinfo, *, part: int = 0, repaired: bool = False
 ) -> LogRequest:
@@ -50,7 +58,7 @@ def to_request(
     time_us, naive = parse_time(values["timestamp"], zone)
     query = values["query"]
     if not isinstance(query, str):
-        raise RowError(f"query: text is wanted, not {kind_of(query)}")
+        raise WrongType(f"query: text is wanted, not {kind_of(query)}")
     if not query.strip():
         raise RowError("query: empty")
     return LogRequest(
@@ -82,14 +90,10 @@ def derived_id(line: int, part: int, digest: bytes) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """The type of a value in the words of JSON."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, int | float):
-        return "a number"
-    return {"str": "text", "list": "an array", "dict": "an object"}.get(type(value).__name__, "another type")
+    """The type of a value in the words of JSON, or of a table where JSON has none."""
+    if value is None or isinstance(value, Opaque):
+        return "null" if value is None else value.kind
+    return next((word for kind, word in _KINDS if isinstance(value, kind)), "another type")
 
 
 def to_id(value: Any, name: str) -> str | None:
@@ -106,17 +110,20 @@ def to_id(value: Any, name: str) -> str | None:
             return None
         return str(int(value)) if value.is_integer() else repr(value)
     if isinstance(value, bool) or not isinstance(value, int | UUID):
-        raise RowError(f"{name}: text or a number is wanted, not {kind_of(value)}")
+        raise WrongType(f"{name}: text or a number is wanted, not {kind_of(value)}")
     return str(value)
 
 
 def to_text(value: Any, name: str) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    raise RowError(f"{name}: text is wanted, not {kind_of(value)}")
+    raise WrongType(f"{name}: text is wanted, not {kind_of(value)}")
 
 
 def to_latency(value: Any) -> float | None:
+    """Milliseconds, from a number of them or from a duration."""
+    if isinstance(value, timedelta):
+        value = value / timedelta(milliseconds=1)
     number = to_number(value, "latency_ms")
     if number is not None and number < 0:
         raise RowError("latency_ms: negative")
@@ -128,7 +135,7 @@ def to_number(value: Any, name: str) -> float | None:
     if value is None or value == "":
         return None
     if isinstance(value, bool) or (not hasattr(value, "__float__") and not isinstance(value, str)):
-        raise RowError(f"{name}: a number is wanted, not {kind_of(value)}")
+        raise WrongType(f"{name}: a number is wanted, not {kind_of(value)}")
     try:
         number = float(value)
     except (ValueError, OverflowError):
@@ -146,7 +153,7 @@ def to_nodes(value: Any) -> tuple[Node, ...] | None:
     if value is None:
         return None
     if not isinstance(value, list | tuple):
-        raise RowError(f"source_nodes: an array is wanted, not {kind_of(value)}")
+        raise WrongType(f"source_nodes: an array is wanted, not {kind_of(value)}")
     return tuple(to_node(item, at) for at, item in enumerate(value))
 
 
@@ -181,7 +188,7 @@ def to_history(value: Any, query: str) -> tuple[str, ...]:
     if isinstance(value, str):
         value = [value] if value.strip() else []
     if not isinstance(value, list | tuple):
-        raise RowError(f"history: an array is wanted, not {kind_of(value)}")
+        raise WrongType(f"history: an array is wanted, not {kind_of(value)}")
     turns: list[tuple[str, str]] = []
     for at, item in enumerate(value):
         turns += _turn(item, f"history[{at}]")
@@ -196,9 +203,12 @@ def _turn(item: Any, where: str) -> list[tuple[str, str]]:
     if isinstance(item, list | tuple):  # a pair of question and answer
         return [turn for piece in item for turn in _turn(piece, where)]
     if not isinstance(item, dict):
-        raise RowError(f"{where}: text or a message is wanted, not {kind_of(item)}")
+        raise WrongType(f"{where}: text or a message is wanted, not {kind_of(item)}")
     role = str(first_of(item, ("role", "type")) or "").lower()
-    text = message_text(first_of(item, ("content", "text")))
+    content = first_of(item, ("content", "text"))
+    if isinstance(content, Opaque):
+        raise WrongType(f"{where}: text is wanted, not {content.kind}")
+    text = message_text(content)
     if role in ("system", "developer") or not text:
         return []
     return [(role, text)]

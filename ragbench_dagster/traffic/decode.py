@@ -17,8 +17,8 @@ from msgspec import Raw
 from ragbench_dagster.inputs import reason_of
 from ragbench_dagster.settings import Traffic
 from ragbench_dagster.traffic.convert import NumberText, derived_id, to_history, to_latency, to_request
-from ragbench_dagster.traffic.fields import compile_fields, compile_where
-from ragbench_dagster.traffic.model import BadLine, LogRequest, Node, RowError
+from ragbench_dagster.traffic.fields import column_of, compile_fields, compile_where
+from ragbench_dagster.traffic.model import BadLine, LogRequest, Node, RowError, WrongType
 from ragbench_dagster.traffic.tables import Row
 from ragbench_dagster.traffic.timestamps import parse_time
 
@@ -61,6 +61,7 @@ class Decoder:
     """Decodes the lines of one workspace's logs (format `ragbench`)."""
 
     def __init__(self, traffic: Traffic) -> None:
+        self._traffic = traffic
         self.zone = ZoneInfo(traffic.timezone)
         self._typed = msgspec.json.Decoder(_Line).decode
         self._text = msgspec.json.Decoder(str).decode
@@ -97,7 +98,14 @@ class Decoder:
             values = self._rename(row.values)
             return to_request(values, row.line, row.digest, self.zone, repaired=repaired)
         except Exception as fault:
-            return BadLine(row.line, bad_reason(fault), row.digest)
+            return BadLine(row.line, bad_reason(fault) + self._typed_as(fault, row), row.digest)
+
+    def _typed_as(self, fault: Exception, row: Row) -> str:
+        """The type of the column behind a value of the wrong type."""
+        if not isinstance(fault, WrongType) or not row.types:
+            return ""
+        column = column_of(self._traffic, re.split(r"[:.\[]", str(fault), maxsplit=1)[0], row.types)
+        return f" (the column {column} is {row.types[column]})" if column else ""
 
     def _fast(self, number: int, line: bytes, digest: bytes) -> LogRequest:
         found: _Line = self._typed(line)

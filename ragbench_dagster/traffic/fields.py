@@ -8,13 +8,14 @@ must look like belongs to `convert`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
 from ragbench_dagster.inputs import Undecodable, decoded
 from ragbench_dagster.settings import FieldMap, Traffic
+from ragbench_dagster.settings_parts import LOG_FIELDS
 from ragbench_dagster.traffic.model import RowError
 
 _PIECE = re.compile(r"([^.\[\]]+)|\[(-?\d+|\*)\]")
@@ -136,6 +137,33 @@ def _scaled(value: Any, factor: float) -> float:
         return float(value) * factor
     except (TypeError, ValueError, OverflowError):
         raise RowError("a number is wanted, for its factor") from None
+
+
+def columns_read(traffic: Traffic, own: Callable[[str], bool] | None = None) -> Callable[[str], bool]:
+    """Whether a table's column of a name is read: under our own name, or by a path of the settings.
+
+    Args:
+        traffic: the settings.
+        own: of a trace format, whether it knows the name.
+    """
+    mapped = {ours: theirs if isinstance(theirs, str) else theirs.path for ours, theirs in traffic.fields.items()}
+    names = {name for name in LOG_FIELDS if not name.startswith(_NODE)} - mapped.keys()
+    paths = [path for ours, path in mapped.items() if path and not ours.startswith(_NODE)] + list(traffic.where)
+    known = own or names.__contains__
+    return lambda name: known(name) or any(_begins(path, name) for path in paths)
+
+
+def _begins(path: str, column: str) -> bool:
+    """Whether a path starts at a column; a column's own name may hold dots."""
+    return path == column or path.startswith((f"{column}.", f"{column}["))
+
+
+def column_of(traffic: Traffic, ours: str, columns: Iterable[str]) -> str | None:
+    """The column that our field is read from; None where it is none of them."""
+    theirs = traffic.fields.get(ours, ours)
+    path = theirs if isinstance(theirs, str) else theirs.path
+    found = [column for column in columns if path and _begins(path, column)]
+    return max(found, key=len, default=None)
 
 
 def compile_where(traffic: Traffic) -> Callable[[dict[str, Any]], bool]:

@@ -24,7 +24,7 @@ from ragbench_dagster.traffic.model import BadLine, Span
 from ragbench_dagster.traffic.traces.join import TRACE
 
 Hasher = Callable[[bytes, str | bytes | None], int]
-VERSION = "1"  # of the readers: another one reads every file again and runs every day again
+VERSION = "2"  # of the readers: another one reads every file again and runs every day again
 
 BAD, NAIVE, HISTORY, REPAIRED, ASKED, WANTED, WHOLE = 1, 2, 4, 8, 16, 32, 64
 NO_TIME = np.iinfo(np.int64).min

@@ -16,7 +16,7 @@ from ragbench_dagster.errors import UserError
 from ragbench_dagster.settings import Traffic
 from ragbench_dagster.traffic.columnar import PARQUET_MAGIC, parquet_rows
 from ragbench_dagster.traffic.decode import COLUMNS, Decoder
-from ragbench_dagster.traffic.fields import parse_path
+from ragbench_dagster.traffic.fields import columns_read, parse_path
 from ragbench_dagster.traffic.files import LogFile, Source
 from ragbench_dagster.traffic.lines import BOM, Damaged, numbered_lines, text_chunks
 from ragbench_dagster.traffic.model import BadLine, LogRequest, Span
@@ -34,6 +34,7 @@ class Reader:
         self._requests = Decoder(traffic)
         self._spans = SpanDecoder(traffic) if traffic.format != "ragbench" else None
         self._columns = _wanted_columns(traffic)
+        self._reads = columns_read(traffic, self._spans.knows if self._spans else None)
         self.left_out = 0  # lines of the last file that traffic.where kept out
 
     def read(self, file: LogFile, only: Collection[int] | None = None) -> Iterator[Entry]:
@@ -67,9 +68,9 @@ class Reader:
         if not head:
             return
         if head == PARQUET_MAGIC or name.endswith(".parquet"):
-            yield from self._table(parquet_rows(stream, self._columns), only)
+            yield from self._table(parquet_rows(stream, self._columns, self._reads), only)
         elif name.endswith(".csv"):
-            yield from self._table(csv_rows(stream), only)
+            yield from self._table(csv_rows(stream, self._reads), only)
         elif name.endswith(".json"):
             yield from self._document(stream, only)
         else:

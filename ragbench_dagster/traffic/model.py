@@ -14,6 +14,16 @@ class RowError(ValueError):
     """Why one line is no request. The message names the field and the fault, never the text."""
 
 
+class WrongType(RowError):
+    """A value of a type that its field cannot take; a Parquet file's reader adds the column's type to the reason."""
+
+
+class Opaque(msgspec.Struct, frozen=True):
+    """A value that has no plain meaning; only a field that needs it is wrong then."""
+
+    kind: str  # what it is, in the words of a reason
+
+
 class Node(msgspec.Struct, frozen=True):
     """One retrieved passage of a log line."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import hashlib
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import IO, Any
 
 import msgspec
@@ -22,10 +23,27 @@ class Row(msgspec.Struct):
     digest: bytes
     values: dict[str, Any] | None = None
     fault: str | None = None
+    types: Mapping[str, str] | None = None  # Parquet: the type of each column, for reasons
 
 
-def csv_rows(stream: IO[bytes]) -> Iterator[Row]:
+Reads = Callable[[str], bool]  # whether a column of this name is read at all
+
+
+def twice(names: Collection[str], reads: Reads) -> str | None:
+    """Why no row of a table can be read: two columns that are read have one name. None where none have.
+
+    Which of the two is meant is not for us to guess, and the last that is not empty would mix them row by row.
+    """
+    found = [name for name, count in Counter(names).items() if count > 1 and name and reads(name)]
+    return f"{', '.join(sorted(found))}: two columns of this name; rename one" if found else None
+
+
+def csv_rows(stream: IO[bytes], reads: Reads) -> Iterator[Row]:
     """Rows of a CSV file (comma, semicolon or tab, told by its header); empty cells are left out.
+
+    Args:
+        stream: the file.
+        reads: which columns are read.
 
     Raises:
         Damaged: broken gzip; the rows before the damage were yielded.
@@ -38,18 +56,19 @@ def csv_rows(stream: IO[bytes]) -> Iterator[Row]:
     delimiter = max(",;\t", key=header.count)
     names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter, strict=True))]
     reader = csv.reader(feed, delimiter=delimiter, strict=True)
+    fault = twice(names, reads)
     while True:
         feed.mark()
         try:
             cells = next(reader, None)
-        except csv.Error as fault:
-            yield Row(feed.first, feed.digest(), fault=f"not CSV: {_plain(fault)}")
+        except csv.Error as broken:
+            yield Row(feed.first, feed.digest(), fault=f"not CSV: {_plain(broken)}")
             continue
         if cells is None:
             break
         if not any(cells):
             continue
-        yield _row(feed, names, cells)
+        yield Row(feed.first, feed.digest(), fault=fault) if fault else _row(feed, names, cells)
     if feed.damage:
         raise feed.damage
 

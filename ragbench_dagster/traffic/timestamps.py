@@ -11,7 +11,7 @@ import math
 import re
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
-from ragbench_dagster.traffic.model import RowError
+from ragbench_dagster.traffic.model import Opaque, RowError, WrongType
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -37,7 +37,7 @@ def parse_time(value: object, zone: tzinfo) -> tuple[int, bool]:
     """
     naive = False
     if isinstance(value, bool) or value is None:
-        raise RowError("timestamp: text or a number is wanted")
+        raise WrongType("timestamp: text or a number is wanted")
     if isinstance(value, str):
         text = value.strip()
         if _NUMBER.match(text):
@@ -50,8 +50,10 @@ def parse_time(value: object, zone: tzinfo) -> tuple[int, bool]:
         micros, naive = _from_datetime(value, zone)
     elif isinstance(value, date):
         micros, naive = _from_datetime(datetime(value.year, value.month, value.day), zone)
+    elif isinstance(value, Opaque):
+        raise WrongType(f"timestamp: a time is wanted, not {value.kind}")
     else:
-        raise RowError("timestamp: text or a number is wanted")
+        raise WrongType("timestamp: text or a number is wanted")
     if micros < _EARLIEST_US:
         raise RowError("timestamp: before the year 2000, the clock was not set")
     if micros >= _LATEST_US:

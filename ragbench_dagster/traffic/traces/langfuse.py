@@ -21,6 +21,11 @@ from ragbench_dagster.traffic.timestamps import parse_time
 from ragbench_dagster.traffic.traces.payloads import answer_of, documents_of, question_of
 
 NOT_REQUESTS = ("scores", "manifests")  # folders of an export
+COLUMNS = frozenset(
+    "id type name trace_id traceId start_time startTime timestamp end_time endTime input output latency "
+    "parent_observation_id parentObservationId session_id sessionId user_id userId provided_model_name "
+    "providedModelName model".split()
+)  # of a table, that are read
 
 
 def rows_of(record: Any) -> Iterator[dict[str, Any]]:

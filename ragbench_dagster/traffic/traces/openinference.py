@@ -24,9 +24,16 @@ _PARENT = ("parent_id", "parentId", "parent_span_id", "parentSpanId")
 _START = ("start_time", "startTime", "startTimeUnixNano", "start_time_unix_nano")
 _END = ("end_time", "endTime", "endTimeUnixNano", "end_time_unix_nano")
 _KIND = ("openinference.span.kind", "span_kind", "spanKind")
+_COLUMNS = frozenset((*_TRACE, *_SPAN, *_PARENT, *_START, *_END, *_KIND, "attributes"))
+_ATTRIBUTES = ("attributes.", "input.", "output.", "llm.", "retrieval.", "reranker.", "session.", "user.")
 _LISTS = ("retrieval.documents", "reranker.output_documents")
 _LIST_ITEM = re.compile(r"(retrieval\.documents|reranker\.output_documents)\.(\d+)\.(.+)$")
 _MESSAGE = re.compile(r"llm\.(input|output)_messages\.(\d+)\.message\.(role|content)$")
+
+
+def is_column(name: str) -> bool:
+    """Whether a table's column of this name is read."""
+    return name in _COLUMNS or name.startswith(_ATTRIBUTES)
 
 
 def rows_of(record: Any) -> Iterator[dict[str, Any]]:

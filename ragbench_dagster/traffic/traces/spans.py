@@ -25,6 +25,7 @@ class SpanDecoder:
         self._zone = ZoneInfo(traffic.timezone)
         self._langfuse = traffic.format == "langfuse"
         self._rows = langfuse.rows_of if self._langfuse else openinference.rows_of
+        self.knows = langfuse.COLUMNS.__contains__ if self._langfuse else openinference.is_column
         self._any = msgspec.json.Decoder(float_hook=convert.NumberText).decode
         self._overrides = compile_overrides(traffic)
         self._wanted = compile_where(traffic)

@@ -1,0 +1,157 @@
+"""Columns of a Parquet file as plain values: what the types of warehouses and engines mean.
+
+Snowflake writes whole numbers as DECIMAL(38,0), BigQuery NUMERIC as DECIMAL(38,9), Impala and old versions of Spark
+text as BINARY without a mark, Spark maps as lists of pairs and times as INT96. All have one plain meaning and are read:
+
+    decimal                        a number: whole ones as integers, others with their digits
+    binary                         text, where it is UTF-8
+    dictionary, large types        as the values they hold
+    map                            an object, its keys as text
+    list.element, bag.array_element  a list (a group that an engine left without its mark)
+    duration                       a duration, whose unit is known
+    date, time, timestamp          a date, a time of day, a time; nanoseconds are cut to microseconds
+
+What has none becomes `Opaque`, with its reason: only a field that needs the value is then wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from ragbench_dagster.traffic.convert import NumberText
+from ragbench_dagster.traffic.model import Opaque
+
+Convert = Callable[[Any], Any]
+NO_TEXT = Opaque("binary that is no UTF-8 text")
+TWICE = Opaque("a map that names a key twice")
+# One-column groups that stand for a list where the LIST mark is missing (BigQuery, Hive, Impala, Spark 1).
+_GROUPS = {"list": ("element", "item"), "bag": ("array_element", "array"), "array": ("array", "element")}
+
+
+def values_of(column: pa.Array) -> list[Any]:
+    """The values of a column: text, numbers, times, lists and objects; None for null.
+
+    Raises:
+        Exception: whatever Arrow or Python says of a value that cannot be made, such as a time outside the calendar.
+    """
+    convert = _convert(column.type)
+    found = _python_types(column).to_pylist()
+    return found if convert is None else [None if v is None else convert(v) for v in found]
+
+
+def _python_types(column: pa.Array) -> pa.Array:
+    """A column in a type that Arrow hands on as plain Python values.
+
+    Nanoseconds are cut: Arrow would make pandas objects of them. A zone is dropped for UTC, in which Parquet keeps
+    the moment: it may be one that nobody knows.
+    """
+    kind = column.type
+    if kinds.is_float16(kind):
+        return column.cast(pa.float32())
+    if kinds.is_timestamp(kind):
+        wanted = pa.timestamp("us" if kind.unit == "ns" else kind.unit, "UTC" if kind.tz else None)
+        return column if wanted == kind else column.cast(wanted, safe=False)
+    return column
+
+
+def type_name(kind: pa.DataType) -> str:
+    """An Arrow type for a reason: without the names inside a struct, which may be anybody's data."""
+    if kinds.is_dictionary(kind):
+        return f"dictionary<{type_name(kind.value_type)}>"
+    if kinds.is_map(kind):
+        return f"map<{type_name(kind.key_type)}, {type_name(kind.item_type)}>"
+    if kinds.is_struct(kind):
+        return "struct"
+    return f"list<{type_name(kind.value_type)}>" if _is_list(kind) else str(kind)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return any(
+        check(kind)
+        for check in (
+            kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list, kinds.is_list_view, kinds.is_large_list_view,
+        )
+    )  # fmt: skip
+
+
+def _convert(kind: pa.DataType) -> Convert | None:
+    """What makes a plain value of Arrow's Python value; None where that is one."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return None if kind.extension_name == "arrow.uuid" else _convert(kind.storage_type)
+    if kinds.is_dictionary(kind):
+        return _convert(kind.value_type)
+    if kinds.is_decimal(kind):
+        return _number
+    if (
+        kinds.is_binary(kind)
+        or kinds.is_large_binary(kind)
+        or kinds.is_fixed_size_binary(kind)
+        or kinds.is_binary_view(kind)
+    ):
+        return _text
+    if kinds.is_map(kind):
+        return _mapping(_convert(kind.key_type), _convert(kind.item_type))
+    if kinds.is_struct(kind):
+        return _object(kind)
+    return _items(_convert(kind.value_type)) if _is_list(kind) else None
+
+
+def _number(value: Decimal) -> int | NumberText | Opaque:
+    whole = value.to_integral_value()
+    return int(whole) if whole == value else NumberText(format(value, "f").rstrip("0"))
+
+
+def _text(value: bytes) -> str | Opaque:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return NO_TEXT
+
+
+def _inner(convert: Convert | None, value: Any) -> Any:
+    return value if convert is None or value is None or isinstance(value, Opaque) else convert(value)
+
+
+def _items(convert: Convert | None) -> Convert | None:
+    if convert is None:
+        return None
+    return lambda items: [_inner(convert, item) for item in items]
+
+
+def _mapping(key: Convert | None, item: Convert | None) -> Convert:
+    def convert(pairs: list[tuple[Any, Any]]) -> Any:
+        found = {str(_inner(key, name)): _inner(item, value) for name, value in pairs}
+        return found if len(found) == len(pairs) else TWICE
+
+    return convert
+
+
+def _object(kind: pa.StructType) -> Convert | None:
+    inner = {field.name: _convert(field.type) for field in kind}
+    group = _group(kind)
+    if group is None and not any(inner.values()):
+        return None
+
+    def convert(value: dict[str, Any]) -> Any:
+        found = {name: _inner(inner[name], held) for name, held in value.items()}
+        if group is None:
+            return found
+        items = found[group[0]]
+        return None if items is None else [None if i is None else i[group[1]] for i in items]
+
+    return convert
+
+
+def _group(kind: pa.StructType) -> tuple[str, str] | None:
+    """(outer, inner) name where a struct is nothing but a list whose mark is missing."""
+    if kind.num_fields != 1 or kind[0].name not in _GROUPS or not _is_list(kind[0].type):
+        return None
+    element = kind[0].type.value_type
+    if not kinds.is_struct(element) or element.num_fields != 1 or element[0].name not in _GROUPS[kind[0].name]:
+        return None
+    return kind[0].name, element[0].name
