@@ -13,6 +13,7 @@ import typer
 from ragbench_dagster.commands import accept, dev, doctor, init, judge, label, night, releases, stages, views
 from ragbench_dagster.commands.common import complain
 from ragbench_dagster.errors import Interrupted, RunFailed, UserError
+from ragbench_dagster.masking import guard_logs
 
 app = typer.Typer(
     name="ragbench",
@@ -41,6 +42,8 @@ app.add_typer(stages.app, name="stage")
 
 def main() -> None:
     """Entry point: every user fault is one line on stderr and exit code 2."""
+    os.umask(0o077)  # what is written here is for this user alone, whichever library writes it
+    guard_logs()
     for stream in (sys.stdout, sys.stderr):
         # Questions hold anything: a lone surrogate or a C locale must not end a command.
         getattr(stream, "reconfigure", lambda **_: None)(encoding="utf-8", errors="replace")

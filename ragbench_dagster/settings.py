@@ -15,6 +15,8 @@ from typing import Any, Literal, get_args, get_origin
 import yaml
 from pydantic import ValidationError, ValidationInfo, field_validator, model_validator
 
+from ragbench_dagster import masking
+from ragbench_dagster.credentials import Concealed, secrets_in, variables_of
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.inputs import Undecodable, decoded, read_text
 from ragbench_dagster.settings_parts import (
@@ -135,9 +137,29 @@ class Settings(Model):
     slices: list[str] = ["category"]  # columns of the release to slice by
     gate: Gate = Gate()
     backend: Literal["local", "ray", "batch"] = "local"
-    ledger: str | None = None  # SQLAlchemy URL; default: SQLite in the store
+    ledger: Concealed | None = None  # SQLAlchemy URL, secrets as ${NAME}; default: SQLite in the store
     tracking: Tracking = Tracking()
     alerts: Alerts = Alerts()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _secrets_stand_in_variables(cls, value: Any) -> Any:
+        """A secret in the file would be in every copy of it, in manifests and in error messages."""
+        for fault in secrets_in(value):
+            raise ValueError(fault)
+        return value
+
+    @model_validator(mode="after")
+    def _masked(self) -> Settings:
+        """From now on nothing from outside is shown or stored with the values of the variables named here."""
+        masking.watch(self.variables())
+        return self
+
+    def variables(self) -> set[str]:
+        """The environment variables that these settings name."""
+        judges = [self.judge, *(self.judge.for_metric(metric) for metric in self.judge.metrics)]
+        found = variables_of(self.model_dump()) | {self.alerts.urls_env}
+        return found | {judge.api_key_env for judge in judges if judge.api_key_env}
 
     @field_validator("systems")
     @classmethod

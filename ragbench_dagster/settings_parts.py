@@ -10,6 +10,8 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from ragbench_dagster.credentials import USER_IN_URL, Concealed, secrets_in
+
 METRICS_JUDGED = (
     "faithfulness", "relevancy", "correctness", "answer_relevancy", "context_relevancy", "guideline",
     "semantic_similarity",
@@ -44,7 +46,7 @@ def is_judged(metric: str) -> bool:
 class Model(BaseModel):
     """Frozen, strict about unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True)
 
 
 class Sample(Model):
@@ -63,7 +65,7 @@ class FieldMap(Model):
 
 
 class Traffic(Model):
-    source: str = "logs"  # folder in the workspace, or an fsspec URL
+    source: Concealed = Concealed("logs")  # folder in the workspace, or an fsspec URL; secrets as ${NAME}
     format: Literal["ragbench", "langfuse", "openinference"] = "ragbench"
     start: date | None = Field(None, ge=date(2000, 1, 1))  # first day (UTC); default: the first day found in the logs
     timezone: str = "UTC"  # of times without a zone
@@ -163,13 +165,21 @@ class RetrieverSystem(SystemBase):
 
 class HttpSystem(SystemBase):
     kind: Literal["http"]
-    url: str
+    url: Concealed  # may name variables: "https://rag.example.com/answer?code=${PROD_CODE}"
+    private: bool = False  # a public name may lead to a private network
     method: Literal["POST", "GET"] = "POST"
-    headers: dict[str, str] = {}  # values may name variables: "Bearer ${MY_TOKEN}"
+    headers: dict[str, Concealed] = {}  # values may name variables: "Bearer ${MY_TOKEN}"
     request: dict[str, str | FieldMap] = {"query": "query"}  # ours: theirs; a FieldMap's const is sent as it is
     response: dict[str, str | FieldMap] = {"response": "response", "source_nodes": "source_nodes"}
     rpm: float | None = Field(None, ge=0.01)  # requests a minute
     deadline_s: Seconds = 300  # seconds for one question with all attempts and the waits between them
+
+    @field_validator("headers", mode="before")
+    @classmethod
+    def _secrets_stand_in_variables(cls, value: Any) -> Any:
+        for fault in secrets_in(value, ("headers",)):
+            raise ValueError(fault.removeprefix("headers."))
+        return value
 
 
 class LoggedSystem(SystemBase):
@@ -201,7 +211,8 @@ class Judge(Model):
     provider: Literal["embedded", "openai", "openai_like"] = "embedded"
     model: str | None = None
     revision: str | None = None  # set by hand, it pins a judge whose name holds no date
-    api_base: str | None = None
+    api_base: Concealed | None = None  # secrets as ${NAME}
+    private: bool = False  # the name in api_base may lead to a private network
     # The variable's NAME. A pasted key is refused (and never shown): it would end up in messages.
     api_key_env: str = Field("OPENAI_API_KEY", pattern=r"^([A-Za-z_][A-Za-z0-9_]{0,63})?$")
     context_window: int | None = Field(None, ge=256)  # tokens
@@ -226,6 +237,13 @@ class Judge(Model):
     templates: dict[str, str] = {}  # METRIC: file with the user's own prompt
     guidelines: list[str] = []  # rules for the guideline metric
     evaluators: dict[str, str] = {}  # METRIC: module:factory of any LlamaIndex BaseEvaluator
+
+    @field_validator("api_base", mode="before")
+    @classmethod
+    def _without_user(cls, value: Any) -> Any:
+        if isinstance(value, str) and USER_IN_URL.match(value):
+            raise ValueError("a chat API takes no user:password@; put the key's variable into api_key_env")
+        return value
 
     @model_validator(mode="after")
     def _complete(self) -> Judge:
@@ -297,7 +315,9 @@ class Gate(Model):
 
 
 class Tracking(Model):
-    mlflow_uri: str | None = None  # sqlite (a file in the store), sqlite:///FILE, or a server's http address
+    mlflow_uri: Concealed | None = (
+        None  # secrets as ${NAME}; sqlite (a file in the store), sqlite:///FILE, or a server's http address
+    )
     experiment: str = "ragbench"
     wandb_project: str | None = None
     wandb_mode: Literal["online", "offline"] = "offline"
@@ -305,7 +325,8 @@ class Tracking(Model):
 
 
 class Alerts(Model):
-    urls_env: str = "RAGBENCH_ALERT_URLS"  # the variable's NAME; apprise URLs, one a line
+    # The variable's NAME; apprise URLs, one a line. A pasted URL is refused, and never shown.
+    urls_env: str = Field("RAGBENCH_ALERT_URLS", pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")
 
 
 def near(word: str, known: Any) -> str:

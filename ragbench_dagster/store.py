@@ -33,6 +33,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ragbench_dagster.access import FILE, private_folder
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.inputs import Undecodable, decoded, open_regular, read_regular
 from ragbench_dagster.settings import Settings, load_settings
@@ -91,7 +92,7 @@ def write_atomic(path: Path, fill: Callable[[Path], Any]) -> bool:
     """
     temporary: Path | None = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
         handle, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
         temporary = Path(name)
         os.close(handle)
@@ -100,7 +101,7 @@ def write_atomic(path: Path, fill: Callable[[Path], Any]) -> bool:
             return False
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
-        temporary.chmod(0o644)
+        temporary.chmod(FILE)
         temporary.replace(path)
         temporary = None
         return True
@@ -201,6 +202,10 @@ class Workspace:
         if not root.is_dir():
             raise UserError(f"{root}: no such workspace; make one with: ragbench init {root.name}")
         return cls(root, settings or load_settings(root / "ragbench.yaml"))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process is sent: not the secret, which it reads from the workspace itself."""
+        return {name: value for name, value in self.__dict__.items() if name != "secret"}
 
     def sampled(self, n: int) -> Workspace:
         """The same workspace, whose nights judge a fixed sample of `n` examples (0: all)."""

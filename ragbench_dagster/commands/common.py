@@ -23,6 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.masking import mask
 from ragbench_dagster.number_words import decimal
 from ragbench_dagster.store import Workspace, dumps
 from ragbench_dagster.text import safe_terminal
@@ -78,12 +79,12 @@ def last_night(ws: Workspace, asked: str | None = None) -> str:
 
 def complain(line: str) -> None:
     """One line on stderr."""
-    print(f"ragbench: {safe_terminal(line)}", file=sys.stderr, flush=True)
+    print(f"ragbench: {safe_terminal(mask(line))}", file=sys.stderr, flush=True)
 
 
 def say(line: str) -> None:
     """One line on stderr, not an error."""
-    print(safe_terminal(line), file=sys.stderr, flush=True)
+    print(safe_terminal(mask(line)), file=sys.stderr, flush=True)
 
 
 def print_json(value: Any) -> None:
@@ -117,7 +118,7 @@ def cell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else decimal(value)
-    return safe_terminal(str(value))
+    return safe_terminal(mask(str(value)))
 
 
 @contextmanager

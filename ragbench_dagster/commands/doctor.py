@@ -170,4 +170,28 @@ def space(ws: Workspace) -> Iterator[Finding]:
         yield "error", "store", f"{ws.root}: not writable for this user"
 
 
-PARTS: list[Callable[[Workspace], Iterator[Finding]]] = [logs, inputs, releases, labels_fit, ledger, judge, space]
+def access(ws: Workspace) -> Iterator[Finding]:
+    from ragbench_dagster.access import exposed
+
+    found = list(exposed(ws.root))
+    if not found:
+        yield "ok", "access", "store and .dagster are open to this user alone"
+        return
+    first = found[0].relative_to(ws.root).as_posix()
+    yield (
+        "warning",
+        "access",
+        f"{first} can be read by other users of this machine; run: chmod -R go= store .dagster .key",
+    )
+
+
+PARTS: list[Callable[[Workspace], Iterator[Finding]]] = [
+    logs,
+    inputs,
+    releases,
+    labels_fit,
+    ledger,
+    judge,
+    space,
+    access,
+]

@@ -68,9 +68,9 @@ def cut_release(ws: Workspace, day: str, progress: Progress | None = None) -> Re
 def _labels_key(ws: Workspace) -> str:
     if not ws.labels.exists():
         return "none"
-    from ragbench_dagster.traffic.scrubbing import scrubber_version
+    from ragbench_dagster.traffic.scan import scrub_mark
 
-    return digest(read_bytes(ws.labels), scrubber_version(ws.settings.scrub))
+    return digest(read_bytes(ws.labels), scrub_mark(ws))
 
 
 def scrubbed_labels(ws: Workspace) -> LabelBook:
@@ -99,7 +99,8 @@ def scrub_labels(ws: Workspace, labels: Sequence[Label]) -> list[Label]:
             query=said.query,
             history=tuple(said.history),
             expected_answer=said.response,
-            expected_doc_ids=label.expected_doc_ids and tuple(safe_id(i, plain) for i in label.expected_doc_ids),
+            expected_doc_ids=label.expected_doc_ids
+            and tuple(safe_id(i, plain, ws.keyed) for i in label.expected_doc_ids),
             category=None if label.category is None else plain(label.category),
         )
         for label, said in zip(labels, clean, strict=True)

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 
+from ragbench_dagster.access import private_file
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.systems.base import Answer
 
@@ -36,7 +37,7 @@ class Checkpoint:
         self._path = path
         self._lock = threading.Lock()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            private_file(path)
             self._db = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
             # WAL and NORMAL: a killed process loses nothing, a lost machine at most the last commits.
             self._db.execute("PRAGMA journal_mode=WAL")

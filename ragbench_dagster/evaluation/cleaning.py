@@ -27,6 +27,7 @@ class _Cleaner:
         from ragbench_dagster.traffic.scrubbing import build_scrubber
 
         self._scrubber = build_scrubber(ws.settings.scrub)
+        self._keyed = ws.keyed
         self._ids: dict[str, str] = {}
         self._clean: dict[str, bool] = {}  # passages come back from question to question
 
@@ -55,7 +56,7 @@ class _Cleaner:
         if text is None:
             return None
         if text not in self._ids:
-            self._ids[text] = safe_id(text, self._scrubber.plain)
+            self._ids[text] = safe_id(text, self._scrubber.plain, self._keyed)
         return self._ids[text]
 
 

@@ -48,7 +48,7 @@ def parameters(judge: Judge) -> dict[str, Any]:
     # "not sent" is a choice of its own, and another than the default of 0.
     found["temperature"] = judge.temperature
     if not judge.pinned:
-        found["api_base"] = judge.api_base
+        found["api_base"] = str(judge.api_base) if judge.api_base else None
     return found
 
 

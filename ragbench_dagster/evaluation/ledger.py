@@ -18,9 +18,12 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
+from ragbench_dagster.access import private_file
+from ragbench_dagster.credentials import without_secrets
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation import disks
 from ragbench_dagster.evaluation.ledger_tables import COSTS, FAILURES, RUNS, SCHEMA, VERDICTS, Entry
+from ragbench_dagster.masking import mask
 from ragbench_dagster.records import Verdict
 from ragbench_dagster.store import Workspace
 
@@ -36,17 +39,29 @@ _VERDICT_FIELDS = (
 
 
 def location(ws: Workspace) -> str:
-    """The ledger's SQLAlchemy URL: `ledger:` of ragbench.yaml (a URL or a path), else SQLite in the store."""
-    named = ws.settings.ledger
-    if named and "://" in named:
+    """The ledger's SQLAlchemy URL: `ledger:` of ragbench.yaml (a URL or a path), else SQLite in the store.
+
+    It may hold a password: nothing of it is printed or stored (see `Ledger.name`).
+    """
+    named = ws.settings.ledger.reveal("ledger") if ws.settings.ledger else ""
+    if "://" in named:
         return named
     path = (ws.root / named) if named else ws.store / "ledger.db"
     return f"sqlite:///{path}"
 
 
+def _url(text: str) -> sa.URL:
+    try:
+        return sa.make_url(text)
+    except (SQLAlchemyError, ValueError):  # the message quotes the URL, password and all
+        raise UserError(
+            "ledger: in ragbench.yaml is not an SQLAlchemy URL; write a path, or postgresql+psycopg://USER:${NAME}@HOST/DB"
+        ) from None
+
+
 def check_disk(ws: Workspace) -> str | None:
     """One line where the ledger would lie on a network file system, which corrupts SQLite's WAL; else None."""
-    url = sa.make_url(location(ws))
+    url = _url(location(ws))
     if not url.drivername.startswith("sqlite") or not url.database or url.database == ":memory:":
         return None
     kind = disks.file_system(Path(url.database))
@@ -69,9 +84,9 @@ class Ledger:
     """
 
     def __init__(self, url: str) -> None:
-        self._url = sa.make_url(url)
+        self._url = _url(url)
         is_sqlite = self._url.get_backend_name() == "sqlite"
-        self.name = self._url.database if is_sqlite else self._url.render_as_string(hide_password=True)
+        self.name = self._url.database if is_sqlite else without_secrets(self._url.render_as_string(hide_password=True))
         dialect = sqlite if is_sqlite else postgresql
         insert = dialect.insert(VERDICTS).on_conflict_do_nothing(index_elements=["key"])
         failed = dialect.insert(FAILURES)
@@ -88,7 +103,7 @@ class Ledger:
         )
         try:
             if is_sqlite and self._url.database:
-                Path(self._url.database).parent.mkdir(parents=True, exist_ok=True)
+                private_file(Path(self._url.database))
             # Every statement here is a transaction of its own: no round trips for BEGIN and COMMIT.
             options: dict[str, Any] = {"connect_args": {"timeout": 60}} if is_sqlite else {}
             self._engine = sa.create_engine(self._url, isolation_level="AUTOCOMMIT", **options)
@@ -274,7 +289,7 @@ class Ledger:
 
     def _explain(self, fault: Exception) -> UserError:
         said = str(getattr(fault, "orig", None) or fault)
-        line = said.split("\n")[0]
+        line = mask(said.split("\n")[0])
         remedies = {
             "disk is full": "free some space and run again",
             "readonly": "make it writable",

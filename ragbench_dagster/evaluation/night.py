@@ -92,7 +92,7 @@ def stored_id(ws: Workspace) -> Callable[[str], str]:
     from ragbench_dagster.traffic.scrubbing import build_scrubber, safe_id
 
     plain = build_scrubber(ws.settings.scrub).plain
-    return lambda name: safe_id(name, plain)
+    return lambda name: safe_id(name, plain, ws.keyed)
 
 
 def returned_ids(ws: Workspace, day: str | None) -> set[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 
+from ragbench_dagster.masking import guard_logs
 from ragbench_dagster.orchestration import partitions
 from ragbench_dagster.orchestration.assets.dataset import dataset_assets
 from ragbench_dagster.orchestration.assets.reporting import calibration_assets, reporting_assets
@@ -35,6 +36,8 @@ def build_definitions(overrides: Mapping[str, Any] | None = None) -> dg.Definiti
     from ragbench_dagster.evaluation.systems import configured_systems
     from ragbench_dagster.traffic.scan import scan_logs
 
+    os.umask(0o077)  # whatever a run writes is for this user alone
+    guard_logs()
     resources: dict[str, Any] = {"workspace": WorkspaceResource(root=workspace_root()), **(overrides or {})}
     ws: Workspace = resources["workspace"].open()
     index = scan_logs(ws)

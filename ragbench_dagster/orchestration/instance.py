@@ -37,6 +37,7 @@ run_monitoring: {{enabled: true, max_runtime_seconds: {MAX_RUNTIME_S}}}
 
 def prepare_home(ws: Workspace) -> Path:
     """Write dagster.yaml and point DAGSTER_HOME and RAGBENCH_WORKSPACE of this process here."""
+    os.umask(0o077)  # Dagster's databases hold the names of assets, days and errors: for this user alone
     home = ws.dagster_home
     write_text(home / "dagster.yaml", CONFIG)
     os.environ["DAGSTER_HOME"] = str(home)

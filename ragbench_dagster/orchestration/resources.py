@@ -17,6 +17,7 @@ from typing import Any
 
 import dagster as dg
 
+from ragbench_dagster.access import FILE, private_folder
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace
 
@@ -90,8 +91,8 @@ def store_lock(root: Path, waiting: Callable[[], None] | None = None) -> Iterato
 def _lock_file(root: Path, waiting: Callable[[], None] | None) -> int:
     path = root / "store" / ".lock"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        private_folder(path.parent)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, FILE)
     except OSError as fault:
         raise UserError(f"{path.parent}: cannot be written ({fault.strerror}); make it writable") from fault
     try:

@@ -60,7 +60,8 @@ class Source:
     def __init__(self, ws: Workspace) -> None:
         self._ws = ws
         self._traffic = ws.settings.traffic
-        self.remote = "://" in self._traffic.source
+        self._where = self._traffic.source.reveal("traffic.source")
+        self.remote = "://" in self._where
         self.ignored = 0  # files of the last listing that are of no known kind
 
     def files(self, plain: Callable[[str], str], known: dict[str, str] | None = None) -> list[LogFile]:
@@ -108,7 +109,7 @@ class Source:
 
     @cached_property
     def _root(self) -> Path:
-        return self._ws.root / Path(self._traffic.source).expanduser()
+        return self._ws.root / Path(self._where).expanduser()
 
     def _local_list(self) -> Iterator[tuple[str, int, str]]:
         root = self._root
@@ -144,7 +145,7 @@ class Source:
         import fsspec
 
         try:
-            fs, root = fsspec.core.url_to_fs(self._traffic.source)
+            fs, root = fsspec.core.url_to_fs(self._where)
         except ImportError as fault:
             raise UserError(
                 "traffic.source: its storage needs a package: pip install 'ragbench-dagster[s3]'"

@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
+from ragbench_dagster.masking import watch, watched
 from ragbench_dagster.settings import Scrub
 from ragbench_dagster.store import Workspace
 from ragbench_dagster.traffic.model import LogRequest
@@ -74,7 +75,7 @@ def _row(
         if nodes is None
         else [
             {
-                "node_id": None if node.node_id is None else safe_id(node.node_id, plain),
+                "node_id": None if node.node_id is None else safe_id(node.node_id, plain, ws.keyed),
                 "score": node.score,
                 "text": None if node.text is None else next(texts),
             }
@@ -102,7 +103,7 @@ def _scrubbed(
         return
     # Spawned, not forked: a Dagster run has threads, and a fork copies their locks as they stand.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, _start_worker, (settings,)) as pool:
+    with ProcessPoolExecutor(processes, context, _start_worker, (settings, watched())) as pool:
         waiting: deque[tuple[Batch, Future[list[Any]]]] = deque()
         for batch in batches:
             waiting.append((batch, pool.submit(_work, [_texts(request) for _, request in batch])))
@@ -124,7 +125,8 @@ def _texts(request: LogRequest) -> Any:
 _worker: list[Any] = []
 
 
-def _start_worker(settings: Scrub) -> None:
+def _start_worker(settings: Scrub, names: Sequence[str]) -> None:
+    watch(names)
     from ragbench_dagster.traffic.scrubbing import build_scrubber
 
     _worker[:] = [build_scrubber(settings)]

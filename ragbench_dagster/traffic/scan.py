@@ -22,7 +22,7 @@ from ragbench_dagster.traffic.resolve import Resolved, resolve
 from ragbench_dagster.traffic.timestamps import day_number, iso_day
 
 _REMEMBERED = ("days", "marks", "left_out", "unplaced", "first_bad")
-VERSION = "1"  # of sampling and scrubbing; raise it when their outcome changes, and every day is run again
+VERSION = "2"  # of sampling and scrubbing; raise it when their outcome changes, and every day is run again
 
 
 @dataclass

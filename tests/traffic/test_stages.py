@@ -66,7 +66,7 @@ def test_a_request_is_stored_scrubbed_and_hashed(workspace, fake_scrubber):
     assert row["conversation_key"] == ws.keyed("raw-conversation")
     assert (row["query"], row["response"]) == ("what of <SECRET>?", "<SECRET> is fine")
     assert row["history"] == ["user: <SECRET> before"]
-    marked = safe_id("doc secret-2", lambda text: text.replace("secret-2", "<SECRET>"))
+    marked = safe_id("doc secret-2", lambda text: text.replace("secret-2", "<SECRET>"), ws.keyed)
     assert row["source_nodes"] == [
         {"node_id": marked, "score": 0.5, "text": "about <SECRET>"},
         {"node_id": "plain-id", "score": None, "text": None},

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation.destinations import PrivateAddress
 from ragbench_dagster.evaluation.judge.redact import redact
 from ragbench_dagster.evaluation.judge.waits import wait_of
 from ragbench_dagster.records import Status
@@ -193,6 +194,8 @@ def of_exception(fault: BaseException) -> Trouble:
         chain.append(link)
         link = link.__cause__ or link.__context__
     names = " ".join(type(f).__name__ for f in chain)
+    if any(isinstance(f, PrivateAddress) for f in chain):
+        return Trouble("address", "the name leads to a private network; set judge.private: true if that is meant")
     # The transport wraps a refused connection in a time-out: the cause counts, not what it was wrapped in.
     if any(isinstance(f, ssl.SSLError) for f in chain) or "Certificate" in names:
         return Trouble("tls", "the TLS connection failed")

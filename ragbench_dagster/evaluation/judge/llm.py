@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import time
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import aiohttp
 import httpx
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, LLMMetadata, MessageRole
 from llama_index.core.bridge.pydantic import PrivateAttr
@@ -22,6 +24,8 @@ from llama_index.core.instrumentation import get_dispatcher
 from llama_index.llms.openai_like import OpenAILike
 from openai import DefaultAioHttpClient
 
+from ragbench_dagster.credentials import expand_all
+from ragbench_dagster.evaluation.destinations import connector
 from ragbench_dagster.evaluation.judge.breaker import Breaker
 from ragbench_dagster.evaluation.judge.budget import paying_budget, price_of, run_budget
 from ragbench_dagster.evaluation.judge.calls import current
@@ -35,6 +39,7 @@ from ragbench_dagster.settings import Judge
 
 _TOP_LOGPROBS = 20  # the most that providers give
 _CONNECT_S = 10.0  # a host that does not even take the connection
+_OPENAI = "https://api.openai.com/v1"
 _COMPLETION_GUESS = 128.0  # tokens, until the provider has reported
 
 
@@ -65,7 +70,7 @@ class GovernedLLM(OpenAILike):
     def __init__(self, judge: Judge, workspace: str = "") -> None:
         super().__init__(
             model=judge.model or "",
-            api_base=judge.api_base or "https://api.openai.com/v1",
+            api_base=str(judge.api_base or _OPENAI),  # shown; the address itself is revealed where it is connected to
             api_key="set when the first call is made",
             is_chat_model=True,
             context_window=judge.context_window or 0,
@@ -150,7 +155,7 @@ class GovernedLLM(OpenAILike):
                 body[name] = value
         if judge.read == "logprobs":
             body |= {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
-        return body | judge.extra
+        return body | expand_all(judge.extra, "judge.extra")
 
     def _here(self) -> _InLoop:
         loop = asyncio.get_running_loop()
@@ -162,7 +167,10 @@ class GovernedLLM(OpenAILike):
     def _connect(self) -> _InLoop:
         judge = self._judge
         connections = judge.concurrency.max
-        http = DefaultAioHttpClient(
+        base = judge.api_base.reveal("judge.api_base") if judge.api_base else _OPENAI
+        http = _Client(
+            base,
+            judge.private,
             limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
             timeout=httpx.Timeout(judge.timeout_s, connect=min(_CONNECT_S, judge.timeout_s)),
             follow_redirects=False,
@@ -170,7 +178,34 @@ class GovernedLLM(OpenAILike):
         )
         budget = paying_budget(self._workspace, judge.budget_usd)  # an engine's calls: `prepare` was not asked
         governor = Governor(judge, price_of(judge), self._limiter, Breaker(judge), budget, self._meter)
-        return _InLoop(http, _chat_url(self.api_base or ""), governor)
+        return _InLoop(http, _chat_url(base), governor)
+
+
+class _Client(DefaultAioHttpClient):  # type: ignore[misc,unused-ignore]
+    """The aiohttp transport, which reaches the judge's host and no private network behind a public name."""
+
+    def __init__(self, base: str, private: bool, **options: Any) -> None:
+        self._base, self._private = base, private
+        logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log addresses with their queries
+        super().__init__(**options)
+
+    def _init_transport(self, **options: Any) -> Any:  # type: ignore[override,unused-ignore]
+        transport: Any = super()._init_transport(**options)  # type: ignore[misc,unused-ignore]
+        limits = transport.limits
+
+        def session() -> aiohttp.ClientSession:
+            return aiohttp.ClientSession(
+                connector=connector(
+                    self._base,
+                    self._private,
+                    keepalive_timeout=limits.keepalive_expiry,
+                    ssl=transport.ssl_context,
+                    limit=limits.max_connections or 0,
+                )
+            )
+
+        transport.client = session
+        return transport
 
 
 def _key(judge: Judge) -> str:

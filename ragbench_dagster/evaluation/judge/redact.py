@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ragbench_dagster.masking import MASK, mask
+
 _SECRET = re.compile(
     r"\b(?:sk|pk|rk|gsk|xai|key|tok)[-_][\w*.-]{4,}"  # keys, also half masked: sk-ab***yz
     r"|\bBearer\s+\S+"
@@ -11,12 +13,15 @@ _SECRET = re.compile(
     r"|\b[A-Za-z0-9_-]{28,}\b"  # long opaque words: keys, request ids
 )
 _URL = re.compile(r"https?://\S+")
+_READ = 2000  # characters of a message
 _WINDOW = 24  # characters; a shared run of so many is an echo of the prompt
 
 
 def redact(message: str, prompt: str = "", limit: int = 160) -> str:
     """`message` in one line of at most `limit` characters, keys masked; "" of an echo of `prompt`."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in message[:2000]).split())
+    # Values of variables first: what follows would cut them to pieces that nobody knows again.
+    line = mask(message[:_READ]).replace(MASK, "[...]")
+    line = " ".join("".join(c if c.isprintable() else " " for c in line).split())
     line = _SECRET.sub("[...]", _URL.sub("[url]", line))
     if prompt and _echoes(line, prompt):
         return "(a message that quotes the prompt)"

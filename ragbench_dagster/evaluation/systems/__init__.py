@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
+from ragbench_dagster.credentials import expand_all
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.systems.base import Answer, Clock, Example, ItemError, System, full_query
 from ragbench_dagster.settings import EngineSystem, HttpSystem, LoggedSystem, RetrieverSystem, SystemSettings
@@ -26,7 +27,7 @@ __all__ = [
 
 BM25 = "ragbench_dagster.evaluation.bm25:build"
 _LOOKED_AT = 20_000  # newest log lines that are searched for an answer
-_NOT_IN_VERSION = {"timeout_s", "concurrency", "version", "rpm"}  # they change no answer
+_NOT_IN_VERSION = {"timeout_s", "concurrency", "version", "rpm", "private"}  # they change no answer
 
 
 def default_systems(ws: Workspace, has_logged_answers: bool) -> dict[str, SystemSettings]:
@@ -139,6 +140,7 @@ def build_system(name: str, settings: SystemSettings, ws: Workspace) -> System:
 
     key = f"systems.{name}"
     factory = loading.load_factory(settings.engine, ws.root, f"{key}.engine")
-    target = loading.call_factory(factory, settings.params, ws, key)
+    params = expand_all(settings.params, f"{key}.params")
+    target = loading.call_factory(factory, params, ws, key)
     module = sys.modules.get(getattr(factory, "__module__", ""))
     return CodeSystem(name, settings, version, target, pure=getattr(module, "PURE", False) is True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ragbench_dagster.credentials import expand_all
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.systems.base import Answer, ItemError
 from ragbench_dagster.evaluation.systems.shapes import answer_of, number, passages_of
@@ -30,7 +31,7 @@ def request_body(fields: Mapping[str, str | FieldMap], example: Mapping[str, Any
     for ours, theirs in fields.items():
         path = theirs if isinstance(theirs, str) else theirs.path or ours
         if isinstance(theirs, FieldMap) and theirs.const is not None:
-            _put(body, path, theirs.const)
+            _put(body, path, expand_all(theirs.const, f"{key}.{ours}.const"))
             continue
         name = "query" if ours == "question" else ours
         if name not in _SENT:

@@ -4,55 +4,53 @@
     response: {response: answer, source_nodes: passages, source_nodes.node_id: pid}
 
 One attempt is the system's own time; waits between attempts and for the rate are not. Errors name the status,
-never the URL's query, the headers or the text.
+never the URL's query, the headers or the text. A redirect is followed within the origin of `url` only: the question
+and the keys go nowhere else.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
-import re
 import time
 from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
+from yarl import URL
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation.destinations import PrivateAddress, connector, redirected
 from ragbench_dagster.evaluation.judge.waits import wait_of
 from ragbench_dagster.evaluation.systems.base import Answer, Clock, Example, ItemError, System
 from ragbench_dagster.evaluation.systems.fields import answer_reader, request_body
 from ragbench_dagster.settings import HttpSystem
 
 _ATTEMPTS = 3
-_UNREACHED, _CUT = 0, -1  # in place of a status
+_UNREACHED, _CUT, _ELSEWHERE, _CIRCLE, _PRIVATE = 0, -1, -2, -3, -4  # in place of a status
 _NO_STATUS = {
     _UNREACHED: "ConnectionError: the endpoint cannot be reached",
     _CUT: "ConnectionError: the connection was cut",
+    _ELSEWHERE: "Redirect: the endpoint sends the question to another address",
+    _CIRCLE: "Redirect: the endpoint redirects without end",
+    _PRIVATE: "ConnectionError: the name leads to a private network",
 }
 _TRANSIENT = {_CUT, 408, 425, 429, 500, 502, 503, 504}
-_HOPELESS = {_UNREACHED, 401, 403, 404, 405, 410, 501}  # the same for every question: key, URL or method
+_HOPELESS = {
+    _UNREACHED,
+    _ELSEWHERE,
+    _CIRCLE,
+    _PRIVATE,
+    401,
+    403,
+    404,
+    405,
+    410,
+    501,
+}  # the same for every question: key, URL or method
 _PATIENCE = 5  # hopeless answers in a row, before any good one, until the system is given up
 _MAX_WAIT_S = 60  # between two attempts, whatever the service asks for
 _MAX_BYTES = 10_000_000
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-
-
-def expand(value: str, key: str) -> str:
-    """`value` with each ${NAME} replaced by that environment variable.
-
-    Raises:
-        UserError: the variable is not set; the line names it.
-    """
-
-    def of(match: re.Match[str]) -> str:
-        found = os.environ.get(match[1])
-        if not found:
-            raise UserError(f"{key}: the environment variable {match[1]} is not set; set it and run again")
-        return found
-
-    return _VARIABLE.sub(of, value)
+_REDIRECTS = 5  # for one question
 
 
 class Endpoint(System):
@@ -65,10 +63,13 @@ class Endpoint(System):
         super().__init__(name, settings, version)
         self._http = settings
         self._key = f"systems.{name}"
-        where = urlsplit(settings.url)
-        if where.scheme not in ("http", "https") or not where.hostname:
+        try:
+            self._url = URL(settings.url.reveal(f"{self._key}.url"))
+        except ValueError as fault:
+            raise UserError(f"{self._key}.url: not a valid address") from fault
+        if self._url.scheme not in ("http", "https") or not self._url.host:
             raise UserError(f"{self._key}.url: must be a full http(s) address")
-        self._host = where.hostname
+        self._host = self._url.host
         self._answer_in = answer_reader(settings.response, f"{self._key}.response")
         request_body(settings.request, {"query": "", "history": []}, f"{self._key}.request")
         self._session: aiohttp.ClientSession | None = None
@@ -96,19 +97,25 @@ class Endpoint(System):
 
     async def _send(self, body: dict[str, Any]) -> tuple[int, bytes, float | None]:
         """(status, body, seconds the service asks to wait)."""
-        session = self._open()
+        session, method, url = self._open(), self._http.method, self._url
         asked: dict[str, Any] = {"json": body}
-        if self._http.method == "GET":
+        if method == "GET":
             asked = {"params": {k: v if isinstance(v, str) else json.dumps(v) for k, v in body.items()}}
         try:
-            async with session.request(self._http.method, expand(self._http.url, f"{self._key}.url"), **asked) as reply:
-                data = await reply.content.read(_MAX_BYTES + 1)
-                while len(data) <= _MAX_BYTES and not reply.content.at_eof():
-                    data += await reply.content.read(_MAX_BYTES + 1 - len(data))
-                wait = None if reply.status < 400 else wait_of(reply.headers, _text(data), time.time())
-                return reply.status, data, wait
-        except (aiohttp.ClientConnectorError, aiohttp.ClientConnectorCertificateError):
-            return _UNREACHED, b"", None
+            for _ in range(_REDIRECTS + 1):
+                async with session.request(method, url, allow_redirects=False, **asked) as reply:
+                    location = reply.headers.get("Location") if reply.status in (301, 302, 303, 307, 308) else None
+                    if location is None:
+                        return await _read_reply(reply)
+                    target = redirected(url, location)
+                    if target is None:
+                        return _ELSEWHERE, b"", None
+                    url = target
+                    if reply.status not in (307, 308):
+                        method, asked = "GET", {}
+            return _CIRCLE, b"", None
+        except (aiohttp.ClientConnectorError, aiohttp.ClientConnectorCertificateError) as fault:
+            return (_PRIVATE if isinstance(fault.os_error, PrivateAddress) else _UNREACHED), b"", None
         except aiohttp.InvalidURL as fault:
             raise UserError(f"{self._key}.url: not a valid address") from fault
         except aiohttp.ClientError:
@@ -116,10 +123,10 @@ class Endpoint(System):
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
-            headers = {k: expand(v, f"{self._key}.headers.{k}") for k, v in self._http.headers.items()}
+            headers = {k: v.reveal(f"{self._key}.headers.{k}") for k, v in self._http.headers.items()}
             self._session = aiohttp.ClientSession(
                 headers=headers,
-                connector=aiohttp.TCPConnector(limit=0),  # concurrency bounds it
+                connector=connector(str(self._url), self._http.private, limit=0),  # concurrency bounds it
                 timeout=aiohttp.ClientTimeout(total=None),  # `ask` bounds each attempt
                 trust_env=True,
             )
@@ -144,6 +151,9 @@ class Endpoint(System):
             return
         what = {
             _UNREACHED: "cannot be reached; check url, network and certificate",
+            _ELSEWHERE: "redirects to another address; write that one in url if it is meant",
+            _CIRCLE: "redirects without end; check url",
+            _PRIVATE: f"leads to a private network; set {self._key}.private: true if that is meant",
             401: "refuses the key (401); check headers",
             403: "refuses the key (403); check headers",
             404: "has no such path (404); check url",
@@ -164,6 +174,14 @@ class Endpoint(System):
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+async def _read_reply(reply: aiohttp.ClientResponse) -> tuple[int, bytes, float | None]:
+    data = await reply.content.read(_MAX_BYTES + 1)
+    while len(data) <= _MAX_BYTES and not reply.content.at_eof():
+        data += await reply.content.read(_MAX_BYTES + 1 - len(data))
+    wait = None if reply.status < 400 else wait_of(reply.headers, _text(data), time.time())
+    return reply.status, data, wait
 
 
 def _text(data: bytes) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragbench_dagster.access import private_file
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.reporting.tracking.record import Record
 from ragbench_dagster.store import Workspace
@@ -76,9 +77,10 @@ def tracking_uri(ws: Workspace) -> str:
     Raises:
         UserError: a plain folder.
     """
-    uri = ws.settings.tracking.mlflow_uri or ""
+    named = ws.settings.tracking.mlflow_uri
+    uri = named.reveal("tracking.mlflow_uri") if named else ""
     if uri == "sqlite":
-        ws.store.mkdir(parents=True, exist_ok=True)
+        private_file(ws.store / "mlflow.db")
         return f"sqlite:///{ws.store / 'mlflow.db'}"
     if uri.startswith("file:") or not re.match(r"[a-z][a-z0-9+.-]*:", uri):
         raise UserError(

@@ -13,6 +13,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from ragbench_dagster.access import private_folder
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.reporting.tracking.record import Record
 from ragbench_dagster.store import Workspace, digest, read_json, write_json
@@ -81,7 +82,7 @@ def track_wandb(ws: Workspace, record: Record) -> dict[str, Any]:
 
 
 def _folder(ws: Workspace) -> Path:
-    ws.store.mkdir(parents=True, exist_ok=True)
+    private_folder(ws.store)
     return ws.store
 
 

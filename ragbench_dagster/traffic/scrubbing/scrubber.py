@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 
+from ragbench_dagster.masking import mask_spans
 from ragbench_dagster.settings import Scrub
 from ragbench_dagster.store import digest
 from ragbench_dagster.traffic.scrubbing import (
@@ -145,7 +146,7 @@ class Scrubber:
             if spans is None:
                 self._cache.move_to_end(text)
                 spans = self._cache[text]
-            out.append(spans)
+            out.append(_with_masked(text, spans))
         for text, spans in done.items():
             self._remember(text, spans)
         return out
@@ -195,6 +196,18 @@ class Scrubber:
         zones = [m.span() for m in PLACEHOLDER.finditer(view.text)]
         spans = resolve(clear_of(found, zones), view.text)
         return [view.back(span) for span in spans]
+
+
+def _with_masked(text: str, spans: tuple[Span, ...]) -> tuple[Span, ...]:
+    """`spans` and the values of the variables that the settings name: a service may quote its key anywhere.
+
+    Not remembered with the rest: they come from the environment, not from the text.
+    """
+    values = [Span(start, end, "SECRET") for start, end in mask_spans(text)]
+    if not values:
+        return spans
+    zones = [m.span() for m in PLACEHOLDER.finditer(text)]
+    return tuple(resolve([*spans, *clear_of(values, zones)], text))
 
 
 def _masked(text: str) -> str:

@@ -180,13 +180,14 @@ def test_a_system_that_will_never_answer_is_given_up_in_one_line(status: int, wo
     assert len(asked) == 5
 
 
-def test_nobody_there_is_one_line_within_seconds(tmp_path: Path) -> None:
+def test_nobody_there_is_one_line_within_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGBENCH_TEST_TOKEN", "geheim")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
 
     async def main() -> None:
-        system = make(tmp_path, f"http://127.0.0.1:{port}/answer?token=geheim")
+        system = make(tmp_path, f"http://127.0.0.1:{port}/answer?token=${{RAGBENCH_TEST_TOKEN}}")
         try:
             for i in range(5):
                 await system.answer({"example_id": "e", "query": str(i)})
@@ -230,7 +231,7 @@ def test_secrets_come_from_the_environment_and_stay_out_of_the_version(
     assert seen == ["Bearer t0ken"]
     url = "http://127.0.0.1:1/answer"
     version = make(tmp_path, url, headers=headers).version
-    assert make(tmp_path, url, headers={"Authorization": "Bearer other"}, timeout_s=5, rpm=9).version == version
+    assert make(tmp_path, url, headers={"Authorization": "Bearer ${ANOTHER}"}, timeout_s=5, rpm=9).version == version
     assert make(tmp_path, url + "2", headers=headers).version != version
     monkeypatch.delenv("RAGBENCH_TEST_TOKEN")
     with pytest.raises(UserError, match="the environment variable RAGBENCH_TEST_TOKEN is not set"):
@@ -257,3 +258,75 @@ def test_an_answer_of_unreasonable_length_is_refused(tmp_path: Path, monkeypatch
     (answer,) = run(tmp_path, say(response="x" * 2000), "q")
     assert answer.error == "TooLong: more than 1000 bytes"
     assert json.dumps(answer.response) == "null"
+
+
+@asynccontextmanager
+async def elsewhere(seen: list[tuple[str, str | None, bytes]]) -> AsyncIterator[str]:
+    """A foreign service that notes whatever reaches it."""
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append((request.method, request.headers.get("X-Api-Key"), await request.read()))
+        return web.json_response({"response": "stolen"})
+
+    async with serve(handler) as url:
+        yield url
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("method", ["POST", "GET"])
+def test_a_redirect_to_another_origin_gets_neither_key_nor_question(
+    status: int, method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAGBENCH_TEST_TOKEN", "t0ken-of-the-test")
+    seen: list[tuple[str, str | None, bytes]] = []
+
+    async def main() -> Answer:
+        async with elsewhere(seen) as foreign:
+
+            async def handler(request: web.Request) -> web.Response:
+                return web.Response(status=status, headers={"Location": foreign})
+
+            async with serve(handler) as url:
+                system = make(tmp_path, url, method=method, headers={"X-Api-Key": "${RAGBENCH_TEST_TOKEN}"})
+                try:
+                    return await system.answer({"example_id": "e", "query": "my secret question"})
+                finally:
+                    await system.aclose()
+
+    answer = asyncio.run(main())
+    assert answer.error == "Redirect: the endpoint sends the question to another address"
+    assert seen == []
+
+
+@pytest.mark.parametrize("location", ["//127.0.0.2:{port}/answer", "https://127.0.0.1:{port}/answer", "http://localhost:{port}/answer", "http://127.0.0.1:1/x", "file:///etc/passwd", "gopher://x/"])  # fmt: skip
+def test_another_spelling_of_a_host_a_scheme_or_a_port_is_another_origin(location: str, tmp_path: Path) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response(status=307, headers={"Location": location.format(port=request.url.port)})
+
+    (answer,) = run(tmp_path, handler, "q")
+    assert answer.error == "Redirect: the endpoint sends the question to another address"
+
+
+@pytest.mark.parametrize(("status", "method"), [(307, "POST"), (308, "POST"), (303, "GET"), (302, "GET")])
+def test_a_redirect_within_the_origin_is_followed(status: int, method: str, tmp_path: Path) -> None:
+    """A path without its closing slash is answered so by FastAPI and Django."""
+    seen: list[tuple[str, str]] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append((request.method, await request.text()))
+        if "again" not in request.query:
+            return web.Response(status=status, headers={"Location": "/answer?again=1"})
+        return web.json_response({"response": "there"})
+
+    (answer,) = run(tmp_path, handler, "q")
+    assert answer.response == "there"
+    assert [m for m, _ in seen] == ["POST", method]
+    assert bool(seen[1][1]) == (method == "POST")
+
+
+def test_a_circle_of_redirects_ends(tmp_path: Path) -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response(status=307, headers={"Location": "/answer"})
+
+    (answer,) = run(tmp_path, handler, "q")
+    assert answer.error == "Redirect: the endpoint redirects without end"
