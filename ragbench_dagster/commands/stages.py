@@ -108,8 +108,8 @@ def dedupe(workspace: WorkspaceOption = None) -> None:
     """{id, query} -> adds cluster and canonical, in input order."""
     from ragbench_dagster.dataset.dedupe import stage_dedupe
 
-    settings, _ = _settings(workspace)
-    write_rows(stage_dedupe(need(read_rows(), id=(str, int), query=str), settings.dataset.dedupe))
+    settings, ws = _settings(workspace)
+    write_rows(stage_dedupe(need(read_rows(), id=(str, int), query=str), settings.dataset.dedupe, ws))
 
 
 @app.command()

@@ -7,7 +7,7 @@ both exist are never joined through a misspelling that is near to both, and labe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -16,31 +16,26 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ragbench_dagster.dataset.edits import Candidate, one_edit_pairs
+from ragbench_dagster.dataset.edits import one_edit_pairs
+from ragbench_dagster.dataset.evidence import Evidence
 from ragbench_dagster.dataset.languages import is_readable, languages_of, strange_words
 from ragbench_dagster.dataset.phrases import is_placeholder, lists_hash, read_words
 from ragbench_dagster.dataset.tokens import TokenTable
-from ragbench_dagster.dataset.words import is_mendable
 from ragbench_dagster.settings import Dedupe
 from ragbench_dagster.store import digest
 
-# A word that stands in this many forms, and in this share of its neighbour's, is a word and not an error.
-FREQUENT_FORMS = 4
-FREQUENT_SHARE = 0.125
-# ... unless this share of its forms also stands there with the other word: then it is an error made often.
-MENDED_SHARE = 0.5
+# A rare word, for the order of trust, stands in fewer forms.
+RARE_FORMS = 4
 # Requests of one form, and their share of the other form's traffic, from which on it is no error but another name.
 REPEATED = 3
 REPEATED_SHARE = 0.25
-# Letters below which two unknown words are rather two names.
-SHORT = 5
 _EMPTY_WORDS = read_words("function_words.txt")
 
 
-_METHOD = "1"  # raise it when a rule of the steps changes: releases are then cut anew
+_METHOD = "2"  # raise it when a rule of the steps changes: releases are then cut anew
 _LISTS = (
-    "codes.txt", "places.txt", "negations.txt", "negation_twins.txt", "grammar_words.txt", "function_words.txt",
-    "opposites.txt", "languages.txt",
+    "codes.txt", "names.txt", "places.txt", "numbers.txt", "enumerators.txt", "negations.txt", "negation_twins.txt",
+    "grammar_words.txt", "function_words.txt", "opposites.txt", "languages.txt",
 )  # fmt: skip
 
 
@@ -76,11 +71,14 @@ class Clusters:
         return dict(sorted(groups.items()))
 
 
-def cluster(forms: Sequence[Form], dedupe: Dedupe, cache: Path | None = None) -> Clusters:
+def cluster(
+    forms: Sequence[Form], dedupe: Dedupe, cache: Path | None = None, vocabulary: Collection[str] = frozenset()
+) -> Clusters:
     """Group distinct `forms`; the result does not depend on their order.
 
     Args:
         cache: file that keeps embeddings from one refresh to the next.
+        vocabulary: words that are no typing errors, whatever the lists know: those of the corpus and the labels.
 
     Raises:
         UserError: `dedupe.semantic` is on and the `semantic` extra is not installed.
@@ -89,7 +87,7 @@ def cluster(forms: Sequence[Form], dedupe: Dedupe, cache: Path | None = None) ->
     ranks = _ranks(forms, table)
     state = _Grouping(forms, ranks)
     if dedupe.one_edit:
-        state.join(_best_targets(forms, ranks, table), "one_edit")
+        state.join(_best_targets(forms, ranks, table, vocabulary), "one_edit")
     if dedupe.semantic:
         state.join(
             _near_in_meaning(forms, ranks, state.root, dedupe.semantic_threshold, cache), "semantic", direct=True
@@ -123,7 +121,7 @@ def _ranks(forms: Sequence[Form], table: TokenTable) -> list[int]:
     spread = table.spread[own]
     starts = table.starts[:count]
     by_text = np.argsort(np.argsort(np.array([form.form for form in forms], object), kind="stable"), kind="stable")
-    rare = unknown & (spread < FREQUENT_FORMS)
+    rare = unknown & (spread < RARE_FORMS)
     keys = [  # the last decides first
         by_text,
         -np.minimum.reduceat(spread, starts),
@@ -190,21 +188,21 @@ class _Grouping:
         return head
 
 
-def _best_targets(forms: Sequence[Form], ranks: list[int], table: TokenTable) -> dict[int, list[int]]:
+def _best_targets(
+    forms: Sequence[Form], ranks: list[int], table: TokenTable, vocabulary: Collection[str]
+) -> dict[int, list[int]]:
     """For each form with a typing error, the forms it may be meant as, the best-ranked first."""
     owner = list(range(len(forms)))
     for index, form in enumerate(forms):
         owner.extend([index] * len(form.loose))
     pairs = list(one_edit_pairs(table, len(forms)))
-    mended: dict[str, set[int]] = {}
-    for pair in pairs:
-        mended.setdefault(pair.wrong, set()).add(pair.typo)
+    evidence = Evidence(table, [forms[i].requests for i in owner], pairs, vocabulary)
     targets: dict[int, set[int]] = {}
     for pair in pairs:
         typo, target = owner[pair.typo], owner[pair.target]
         if ranks[target] >= ranks[typo] or _asked_often(forms[typo], forms[target]):
             continue
-        if _established(pair, table, len(mended[pair.wrong])):
+        if not evidence.shows_error(pair):
             continue
         if " " in pair.right + pair.wrong or is_readable(table.texts[pair.typo].split(" "), pair.wrong, pair.right):
             targets.setdefault(typo, set()).add(target)
@@ -214,21 +212,6 @@ def _best_targets(forms: Sequence[Form], ranks: list[int], table: TokenTable) ->
 def _asked_often(typo: Form, target: Form) -> bool:
     """True when a form was typed so many times beside the other one that it is meant: nobody errs alike each time."""
     return typo.requests >= REPEATED and typo.weight >= REPEATED_SHARE * target.weight
-
-
-def _established(pair: Candidate, table: TokenTable, mended: int) -> bool:
-    """True when the "error" may be a word of this log.
-
-    Either many forms have it and few of them have a twin without it, or both words are short and unknown, and the
-    one is not much more common than the other.
-    """
-    if not is_mendable(pair.wrong):
-        return False
-    wrong = table.count(pair.wrong)
-    right = min(table.count(word) for word in pair.right.split(" "))
-    if is_mendable(pair.right) and min(len(pair.wrong), len(pair.right)) < SHORT and not 1 == wrong < right / 2:
-        return True
-    return wrong >= max(FREQUENT_FORMS, FREQUENT_SHARE * right) and mended < MENDED_SHARE * wrong
 
 
 def is_question(form: str) -> bool:

@@ -1,4 +1,4 @@
-"""`ragbench stage dedupe`: deduplication of plain rows, without a workspace."""
+"""`ragbench stage dedupe`: deduplication of plain rows; a workspace only lends its words."""
 
 from __future__ import annotations
 
@@ -6,29 +6,39 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ragbench_dagster.dataset.cluster import Form, cluster, is_question
-from ragbench_dagster.dataset.labels import Label
+from ragbench_dagster.dataset.labels import Label, read_labels
 from ragbench_dagster.dataset.normal import both_forms, example_id, form_of
 from ragbench_dagster.dataset.tokens import collector_paused
+from ragbench_dagster.dataset.vocabulary import known_words
 from ragbench_dagster.settings import Dedupe
+from ragbench_dagster.store import Workspace
 
 _Key = tuple[str, str]  # form, and the hash of the label or ""
 _Ask = tuple[str, tuple[str, ...], str]  # text, history, hash of the label or ""
 
 
-def stage_dedupe(rows: Iterable[Mapping[str, Any]], dedupe: Dedupe) -> Iterator[dict[str, Any]]:
+def stage_dedupe(
+    rows: Iterable[Mapping[str, Any]], dedupe: Dedupe, ws: Workspace | None = None
+) -> Iterator[dict[str, Any]]:
     """Rows `{id, query}` with `cluster` and `canonical` added, in input order; other keys stay.
 
     `history`, `weight` and a label (`expected_doc_ids`, `expected_answer`) are used where a row has them. One row of
     a cluster is canonical: of its labelled, else heaviest form, the spelling seen most, then first. A row that is no
     question because only placeholders remained also gets `question: false`.
+
+    Args:
+        ws: the workspace whose corpus and labels tell names from typing errors; without one the lists alone do.
+
+    Raises:
+        UserError: a wrong labels file.
     """
     listed = [dict(row) for row in rows]
     with collector_paused():
-        _group(listed, dedupe)
+        _group(listed, dedupe, ws)
     yield from listed
 
 
-def _group(rows: list[dict[str, Any]], dedupe: Dedupe) -> None:
+def _group(rows: list[dict[str, Any]], dedupe: Dedupe, ws: Workspace | None) -> None:
     """Add `cluster`, `canonical` and `question` to `rows`."""
     number: dict[_Ask, int] = {}
     weights: list[float] = []
@@ -68,7 +78,8 @@ def _group(rows: list[dict[str, Any]], dedupe: Dedupe) -> None:
     ]
     names: dict[_Key, str] = {}
     canonical: set[int] = set()
-    for head, members in cluster(forms, dedupe).members().items():
+    vocabulary = known_words(ws, (form.form for form in forms), _label_texts(ws)) if ws else frozenset()
+    for head, members in cluster(forms, dedupe, vocabulary=vocabulary).members().items():
         cluster_id = example_id(" ".join(filter(None, distinct[head])))
         names.update((distinct[i], cluster_id) for i in members)
         best = min(members, key=lambda i: (forms[i].label is None, -forms[i].weight, forms[i].form))
@@ -78,6 +89,12 @@ def _group(rows: list[dict[str, Any]], dedupe: Dedupe) -> None:
         row["canonical"] = at in canonical
         if not is_question(keys[i][0]):
             row["question"] = False
+
+
+def _label_texts(ws: Workspace) -> Iterator[str]:
+    for label in read_labels(ws.labels) if ws.labels.exists() else ():
+        yield label.query
+        yield label.expected_answer or ""
 
 
 def _keys(asks: list[_Ask]) -> tuple[list[_Key], dict[str, set[str]]]:

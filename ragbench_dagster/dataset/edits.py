@@ -11,6 +11,7 @@ under a key is compared word by word, so a collision costs time and never merges
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ragbench_dagster.dataset.guards import is_typo_of, needs_evidence
+from ragbench_dagster.dataset.numerals import counts, enumerators, is_numeral, is_roman
 from ragbench_dagster.dataset.tokens import TokenTable
 from ragbench_dagster.dataset.words import deletions, dictionary, grammar, is_mendable, is_near_grammar
 
@@ -72,20 +74,21 @@ class _Neighbours:
         ids = table.ids[: ends[-1] if own else 0].astype(np.int64)
         spread = np.insert(ids, ends, self._edge)  # an edge after every form
         left = np.concatenate(([self._edge], spread[:-1]))
-        self._pairs, self._counts = np.unique(left * self._base + spread, return_counts=True)
+        pairs, counts = np.unique(left * self._base + spread, return_counts=True)
+        self._pairs, self._counts = pairs.tolist(), counts.tolist()  # asked one by one: lists are quicker
 
     def _count(self, left: int, right: int) -> int:
         key = left * self._base + right
-        at = int(np.searchsorted(self._pairs, key))
-        return int(self._counts[at]) if at < len(self._pairs) and self._pairs[at] == key else 0
+        at = bisect_left(self._pairs, key)
+        return self._counts[at] if at < len(self._pairs) and self._pairs[at] == key else 0
 
     def say(self, tokens: list[str], place: int, right: str) -> bool:
         """True when `right` is common between these neighbours and the word that stands there is not."""
         before = self._number[tokens[place - 1]] if place else self._edge
         after = self._number[tokens[place + 1]] if place + 1 < len(tokens) else self._edge
         odd = tokens[place]
-        if len(odd) == 1 and len(right) == 1 and place and tokens[place - 1] not in grammar():
-            return False  # "plan b" is not "plan a": a letter after a name is a name
+        if place and _tells_apart(odd, right, tokens[place - 1]):
+            return False
         wrong, meant = self._number[odd], self._number[right]
         sides = (
             (self._count(before, wrong), self._count(before, meant)),
@@ -99,11 +102,17 @@ class _Neighbours:
 
     def say_missing(self, tokens: list[str], place: int) -> bool:
         """True when the word at `place` is common between its neighbours, and these are not without it."""
-        if not 0 < place < len(tokens) - 1:
+        if not 0 < place < len(tokens) - 1 or tokens[place - 1] in enumerators():
             return False
         before, word, after = (self._number[token] for token in tokens[place - 1 : place + 2])
         usual = min(self._count(before, word), self._count(word, after))
         return usual >= max(EVIDENCE, EVIDENCE_RATIO * self._count(before, after))
+
+
+def _tells_apart(odd: str, right: str, before: str) -> bool:
+    """True for a letter or Roman number that names which one: "plan b" is not "plan a", "henry vi" not "henry i"."""
+    as_short = len(right) == 1 and (len(odd) == 1 or is_roman(odd))
+    return counts(odd, before) or (as_short and before not in grammar())
 
 
 def _mix(value: _U64) -> _U64:
@@ -211,7 +220,8 @@ def _space_pairs(forms: Sequence[str]) -> Iterator[Candidate]:
             for target in rows:
                 if typo != target and _one_space(forms[typo], forms[target]):
                     wrong, right = _differing(forms[typo], forms[target])
-                    yield Candidate(typo, target, wrong, right)
+                    if not all(map(is_numeral, f"{wrong} {right}".split(" "))):  # v i, vi
+                        yield Candidate(typo, target, wrong, right)
 
 
 def _one_space(one: str, other: str) -> bool:
@@ -261,7 +271,9 @@ def _halves(word: str, present: dict[str, int]) -> list[tuple[str, str]]:
         return []
     known = dictionary()
     cuts = ((word[:i], word[i + 1 :]) for i in range(1, len(word) - 1))
-    return [(a, b) for a, b in cuts if a in present and b in present and (a in known or b in known)]
+    return [
+        (a, b) for a, b in cuts if a in present and b in present and (a in known or b in known) and not counts(b, a)
+    ]
 
 
 def _missing_letter_words(table: TokenTable, row_of: dict[str, int], neighbours: _Neighbours) -> Iterator[Candidate]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from ragbench_dagster.dataset.cluster import Clusters, Form, cluster, is_question, method_version
 from ragbench_dagster.dataset.labels import Label, LabelBook
 from ragbench_dagster.dataset.normal import example_id, form_version
+from ragbench_dagster.dataset.vocabulary import known_words
 from ragbench_dagster.dataset.window import Tally, Window
 from ragbench_dagster.records import EXAMPLES, FORMS
 from ragbench_dagster.settings import Dedupe
@@ -47,7 +48,8 @@ def build_examples(ws: Workspace, window: Window, book: LabelBook) -> tuple[pa.T
         if text not in unanswerable
     ]
     cache = ws.store / "cache" / "embeddings.parquet"
-    clusters = cluster([_as_form(node) for node in nodes], ws.settings.dataset.dedupe, cache)
+    vocabulary = known_words(ws, texts, _label_texts(book))
+    clusters = cluster([_as_form(node) for node in nodes], ws.settings.dataset.dedupe, cache, vocabulary)
     apart = {index for pair in clusters.kept_apart for index in pair}
     rows: list[dict[str, Any]] = []
     forms: list[dict[str, Any]] = []
@@ -73,6 +75,15 @@ def build_examples(ws: Workspace, window: Window, book: LabelBook) -> tuple[pa.T
     facts["not_questions"] += left_out
     facts |= {"forms": len(forms), "conflicts": conflicts}
     return rows_table(rows, EXAMPLES), rows_table(forms, FORMS), facts
+
+
+def _label_texts(book: LabelBook) -> Iterator[str]:
+    """What the labels ask and answer."""
+    yield from book.by_form
+    yield from book.conflicts
+    for label in book.by_form.values():
+        if label.expected_answer:
+            yield label.expected_answer
 
 
 def _as_form(node: _Node) -> Form:

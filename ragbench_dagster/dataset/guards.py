@@ -1,11 +1,20 @@
-"""What keeps two nearly equal questions apart: digits, negations, accents, known words, short names."""
+"""What keeps two nearly equal questions apart: numbers, negations, accents, known words, short names."""
 
 from __future__ import annotations
 
 import unicodedata
 from functools import lru_cache
 
-from ragbench_dagster.dataset.words import dictionary, grammar, is_mendable, is_plain, negation_twins, negations
+from ragbench_dagster.dataset.numerals import is_numeral, is_roman, spelled_numbers
+from ragbench_dagster.dataset.words import (
+    deletions,
+    dictionary,
+    grammar,
+    is_mendable,
+    is_plain,
+    negation_twins,
+    negations,
+)
 
 # Below this length a word that no list knows is a name or a code, never an error of another unknown word.
 _SHORT_NAME = 3
@@ -37,6 +46,8 @@ def is_typo_of(wrong: str, right: str) -> bool:
     """
     if not is_plain(right) or not is_one_edit(wrong, right):
         return False
+    if is_roman(right) or _two_numbers(wrong, right) or _number_in_doubt(wrong, right):
+        return False
     if _bare(wrong) == _bare(right):  # an accent may make another word: schon, schön
         return False
     if needs_evidence(wrong):
@@ -64,3 +75,32 @@ def _negation_in_doubt(wrong: str, right: str) -> bool:
     if right in negations():
         return any(is_one_edit(wrong, word) for word in twins.get(right, ()))
     return any(right in words and is_one_edit(wrong, word) for word, words in twins.items())
+
+
+def _two_numbers(wrong: str, right: str) -> bool:
+    """True for two numbers in letters; whether "xi" is the word i typed amiss, its neighbours say."""
+    return right != "i" and is_numeral(wrong) and is_numeral(right)
+
+
+def _number_in_doubt(wrong: str, right: str) -> bool:
+    """ "fourt" may be four or fourth: where two numbers of a language are as near, nobody knows which was meant."""
+    return is_numeral(right) and any(
+        word != right and is_one_edit(wrong, word)
+        for shapes, words in _number_shapes()
+        if right in words
+        for shape in deletions(wrong)
+        for word in shapes.get(shape, ())
+    )
+
+
+@lru_cache(maxsize=1)
+def _number_shapes() -> list[tuple[dict[str, list[str]], frozenset[str]]]:
+    """For each language, its numbers by their shapes without a letter, and all of them."""
+    found = []
+    for words in spelled_numbers().values():
+        shapes: dict[str, list[str]] = {}
+        for word in sorted(words):
+            for shape in deletions(word):
+                shapes.setdefault(shape, []).append(word)
+        found.append((shapes, words))
+    return found

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Collection
 from functools import lru_cache
 
+from ragbench_dagster.dataset.numerals import is_numeral, is_roman
 from ragbench_dagster.dataset.phrases import read_list, read_words
 from ragbench_dagster.dataset.words import grammar, negations
 
@@ -40,9 +42,16 @@ def same_facts(one: str, other: str) -> bool:
         return False
     mine, theirs = one.split(" "), other.split(" ")
     only_mine, only_theirs = Counter(mine) - Counter(theirs), Counter(theirs) - Counter(mine)
+    if any(map(is_roman, (*only_mine, *only_theirs))) or _two_numbers(only_mine, only_theirs):
+        return False
     if _denied(mine) != _denied(theirs) or _opposed(set(only_mine), set(only_theirs)):
         return False
     return not any(_names(word) for word in (*only_mine, *only_theirs))
+
+
+def _two_numbers(mine: Collection[str], theirs: Collection[str]) -> bool:
+    """True where each form has a number in letters that the other one lacks."""
+    return any(map(is_numeral, mine)) and any(map(is_numeral, theirs))
 
 
 def _denied(tokens: list[str]) -> int:
@@ -74,7 +83,7 @@ def _names(word: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _codes() -> frozenset[str]:
-    return (read_words("codes.txt") | read_words("places.txt")) - _EMPTY
+    return (read_words("codes.txt") | read_words("names.txt") | read_words("places.txt")) - _EMPTY
 
 
 def _content(tokens: list[str]) -> list[str]:

@@ -72,7 +72,7 @@ _EDGES = re.compile(r"\.[a-z]|(?<!\S)-[a-z]|''")
 _TRIPLE = re.compile(r"([a-z])\1\1")
 _PUNCTUATION = ',?!.-:;()"'
 _RUN = re.compile(r"([^\W\d_])\1{2,}")
-_SIZES = re.compile(r"[ivxlcdm]+|x+[sl]|w{3}")  # roman numbers, XXL, www
+_SIZES = re.compile(r"[ivxlcdm]+[a-h]?|x+[sl]|w{3}")  # roman numbers (and iiia), XXL, www
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?%?")
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])'(?=[^\W\d_])")
 _NUMBERED = re.compile(r"<([a-z][a-z0-9_]*?)_\d+>")

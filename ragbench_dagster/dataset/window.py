@@ -212,6 +212,8 @@ def inputs_hash(ws: Workspace, days: list[str], labels_key: str) -> str:
     """Hash of everything a release of `days` is made from."""
     scrubbed = {day: file_hash(scrubbed_file(ws, day)) for day in days}
     settings = ws.settings.dataset
+    corpus = file_hash(ws.corpus) if ws.corpus.exists() else "none"  # its words are no typing errors
     return digest(
-        scrubbed, labels_key, settings.dedupe.model_dump(), settings.window_days, form_version(), method_version()
-    )
+        scrubbed, labels_key, corpus, settings.dedupe.model_dump(), settings.window_days, form_version(),
+        method_version(),
+    )  # fmt: skip

@@ -1,8 +1,8 @@
 """Which words are known. A known word is never a typing error of another one.
 
 Known are: an English dictionary with frequencies (the list of `pyspellchecker`, MIT), the shipped lists
-of codes, places and negations, and everything that is no plain Latin word at all (numbers, symbols,
-placeholders, other scripts): those are never mended.
+of codes, names, places and negations, and everything that is no plain Latin word at all (numbers, Roman ones too,
+symbols, placeholders, other scripts): those are never mended.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 from functools import lru_cache
 from importlib.resources import files
 
+from ragbench_dagster.dataset.numerals import is_roman
 from ragbench_dagster.dataset.phrases import read_list, read_words
 
 # Occurrences in the dictionary's corpus, by length, below which a short "word" is more likely somebody's typing
@@ -27,7 +28,9 @@ def dictionary() -> frozenset[str]:
     """The known words of English and of the shipped lists."""
     listed = json.loads(gzip.decompress(files("spellchecker").joinpath("resources/en.json.gz").read_bytes()))
     words = {word.replace("'", "") for word, count in listed.items() if count >= FLOORS.get(len(word), FLOOR)}
-    return frozenset(words | read_words("codes.txt") | read_words("places.txt") | negations() | grammar())
+    return frozenset(
+        words | read_words("codes.txt") | read_words("names.txt") | read_words("places.txt") | negations() | grammar()
+    )
 
 
 @lru_cache(maxsize=1)
@@ -51,7 +54,7 @@ def grammar() -> frozenset[str]:
 @lru_cache(maxsize=1 << 20)
 def is_mendable(word: str) -> bool:
     """True for a plain Latin word that no list knows: it may be a typing error."""
-    return word not in dictionary() and _LATIN.fullmatch(word) is not None
+    return word not in dictionary() and _LATIN.fullmatch(word) is not None and not is_roman(word)
 
 
 @lru_cache(maxsize=1 << 20)
