@@ -70,18 +70,21 @@ class Window:
 
 
 def refresh_day(day: str, first_day: str, refresh: str = "weekly") -> str:
-    """The refresh day whose release serves `day`: its Monday (UTC), but never before the first day with data.
+    """The refresh day whose release serves `day`: its Monday (UTC), the last day that the release holds.
+
+    Until the first Monday after the first day with data has come, every day is one: a newcomer's three days are
+    three days of examples, not the first of them.
 
     Args:
         day: ISO date of the night.
-        first_day: ISO date of the first day with data; it is a refresh day of its own.
+        first_day: ISO date of the first day with data.
         refresh: `weekly` or `monday` (Mondays), or `daily` (every day).
     """
     at = date.fromisoformat(day)
     if refresh == "daily":
         return day
     monday = (at - timedelta(days=at.weekday())).isoformat()
-    return max(monday, first_day) if day >= first_day else monday
+    return day if monday <= first_day <= day else monday
 
 
 def window_days(last: str, days: int) -> list[str]:

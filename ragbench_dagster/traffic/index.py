@@ -21,12 +21,13 @@ from ragbench_dagster.store import Workspace, digest, write_atomic
 from ragbench_dagster.traffic.files import LogFile
 from ragbench_dagster.traffic.logs import Entry, Reader
 from ragbench_dagster.traffic.model import BadLine, Span
-from ragbench_dagster.traffic.traces.join import TRACE
+from ragbench_dagster.traffic.traces.join import TRACE, is_foreign, rank_of
 
 Hasher = Callable[[bytes, str | bytes | None], int]
-VERSION = "2"  # of the readers: another one reads every file again and runs every day again
+VERSION = "3"  # of the readers: another one reads every file again and runs every day again
 
-BAD, NAIVE, HISTORY, REPAIRED, ASKED, WANTED, WHOLE = 1, 2, 4, 8, 16, 32, 64
+BAD, NAIVE, HISTORY, REPAIRED, WANTED, WHOLE, FOREIGN = 1, 2, 4, 8, 32, 64, 128
+RANK = 8  # bits from which on a span's `rank_of` stands in the flags
 NO_TIME = np.iinfo(np.int64).min
 ENTRY = np.dtype(
     [
@@ -165,7 +166,8 @@ def _span_row(span: Span, hasher: Hasher) -> tuple[int, ...]:
         NAIVE * span.naive
         | HISTORY * bool(span.history)
         | REPAIRED * span.repaired
-        | ASKED * bool(span.question and span.question.strip())
+        | rank_of(span) << RANK
+        | FOREIGN * is_foreign(span)
         | WANTED * span.wanted
         | WHOLE * (span.kind == TRACE)
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragbench_dagster.traffic.files import LogFile
-from ragbench_dagster.traffic.index import ASKED, BAD, ENTRY, HISTORY, NO_TIME, WANTED, WHOLE, FileIndex
+from ragbench_dagster.traffic.index import BAD, ENTRY, FOREIGN, HISTORY, NO_TIME, RANK, WANTED, WHOLE, FileIndex
 from ragbench_dagster.traffic.traces.join import root_of
 
 DAY_US = 86_400_000_000
@@ -168,12 +168,13 @@ def _join(spans: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[Place, list[P
             [bool(flags[at] & WHOLE) for at in once],
             [own[at] for at in once],
             [parents[at] for at in once],
-            [bool(flags[at] & ASKED) for at in once],
+            [flags[at] >> RANK for at in once],
+            [bool(flags[at] & FOREIGN) for at in once],
         )
         root = once[chosen]
         if not flags[root] & WANTED:
             continue
-        if not flags[root] & ASKED:
+        if not flags[root] >> RANK:
             lost.append(root)
             continue
         kept.append(root)

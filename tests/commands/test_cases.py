@@ -12,7 +12,6 @@ FOLDERS = ("cases", "more")
 WRONG = {
     "dedupe-roman-numerals": "8, numbers written as letters",
     "dedupe-technical-twins": "9, names of things are unknown words",
-    "export-retriever-only-trace": "13, traces whose root is a retriever",
     "pii-announced-names-scripts": "6, announced names",
     "pii-defanged-addresses": "4, half-hidden addresses",
     "pii-home-folder-names": "2, account names in paths",

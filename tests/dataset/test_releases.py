@@ -32,14 +32,41 @@ ASK = ["How do I reset?", "how do i reset", "How do I rest the router?", "Where 
         ("2026-11-29", "2026-11-01", "weekly", "2026-11-23"),
         ("2026-11-29", "2026-11-01", "monday", "2026-11-23"),
         ("2026-11-29", "2026-11-01", "daily", "2026-11-29"),
-        ("2026-11-27", "2026-11-25", "weekly", "2026-11-25"),  # a newcomer's first days
+        ("2026-11-25", "2026-11-25", "weekly", "2026-11-25"),  # a newcomer's first days
+        ("2026-11-27", "2026-11-25", "weekly", "2026-11-27"),
+        ("2026-11-29", "2026-11-25", "monday", "2026-11-29"),
+        ("2026-11-26", "2026-11-23", "weekly", "2026-11-26"),  # whose first day is a Monday
+        ("2026-12-01", "2026-11-23", "weekly", "2026-11-30"),
         ("2026-11-30", "2026-11-25", "weekly", "2026-11-30"),
         ("2026-11-20", "2026-11-25", "weekly", "2026-11-16"),  # before any data
         ("2026-01-01", "2025-12-01", "weekly", "2025-12-29"),
     ],
 )
-def test_refresh_days_are_mondays_and_the_first_day(day: str, first: str, refresh: str, expected: str) -> None:
+def test_refresh_days_are_mondays_and_every_day_of_the_first_week(
+    day: str, first: str, refresh: str, expected: str
+) -> None:
     assert refresh_day(day, first, refresh) == expected
+
+
+@given(st.dates(dt.date(2020, 1, 1), dt.date(2030, 1, 1)), st.integers(0, 40), st.sampled_from(["weekly", "monday"]))
+def test_a_release_ends_at_the_night_until_the_first_monday_after_the_first_day(first, later, refresh) -> None:
+    day = first + dt.timedelta(later)
+    mondays = [d for n in range(1, later + 1) if (d := first + dt.timedelta(n)).weekday() == 0]
+    assert refresh_day(day.isoformat(), first.isoformat(), refresh) == max(mondays, default=day).isoformat()
+
+
+@pytest.mark.parametrize("first", [f"2026-11-{day}" for day in range(16, 23)])  # a week of first days
+def test_the_first_days_are_all_in_the_release_of_the_night(tmp_path: Path, first: str) -> None:
+    """Three days of logs gave one example of three, and the gate asked for more days."""
+    ws = workspace(tmp_path)
+    days = [(dt.date.fromisoformat(first) + dt.timedelta(n)).isoformat() for n in range(10)]
+    questions = ["How do I pay?", "Where is my invoice?", "Can I cancel?", "What is a seat?", "Who may log in?",
+                 "When is it due?", "Why was it refused?", "Does it export?", "Is it safe?", "Are there limits?"]  # fmt: skip
+    for number, day in enumerate(days):
+        write_day(ws, day, [questions[number]])
+        held = cut_release(ws, day).examples.num_rows
+        mondays = [d for d in days[1 : number + 1] if dt.date.fromisoformat(d).weekday() == 0]
+        assert held == (days.index(mondays[-1]) + 1 if mondays else number + 1)
 
 
 def test_what_a_release_holds(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """Which span of a trace is its request, and what the others add to it.
 
 The root is the row of the trace itself, else the span without a parent, else one whose parent was not
-exported. Its question, answer, session and duration are the request's; passages come from the retriever spans
+exported. A retriever may be the root (an application that only searches, or that records its search alone): what it
+searched for is then the user's question. Below a span of the application it is somebody's rewriting, and never is.
+The root's question, answer, session and duration are the request's; passages come from the retriever spans
 in the order of time, or from the last reranker where there is one. How spans are read belongs to `langfuse`
 and `openinference`.
 """
@@ -14,6 +16,21 @@ from typing import Any
 from ragbench_dagster.traffic.model import LogRequest, Node, RowError, Span
 
 TRACE = "TRACE"  # the kind of a row that stands for a whole trace
+UNKNOWN = "UNKNOWN"  # of a span that is none of the application's: a web framework's, a database driver's
+# How well a span's question is the user's: of two possible roots the one with more is taken.
+NOT_ASKED, RERANKED, SEARCHED, ASKED = 0, 1, 2, 3
+
+
+def rank_of(span: Span) -> int:
+    """How well the question of a span is the user's, as a root."""
+    if not span.question or not span.question.strip():
+        return NOT_ASKED
+    return {"RERANKER": RERANKED, "RETRIEVER": SEARCHED}.get(span.kind, ASKED)
+
+
+def is_foreign(span: Span) -> bool:
+    """Whether a span says nothing of the application: what is below it may be the root."""
+    return span.kind == UNKNOWN and rank_of(span) == NOT_ASKED
 
 
 def candidates(is_trace: Sequence[bool], own: Sequence[Any], parents: Sequence[Any]) -> list[int]:
@@ -31,15 +48,27 @@ def candidates(is_trace: Sequence[bool], own: Sequence[Any], parents: Sequence[A
     return traces + tops + ([] if tops else orphans)
 
 
-def root_of(is_trace: Sequence[bool], own: Sequence[Any], parents: Sequence[Any], asked: Sequence[bool]) -> int:
-    """Position of the root: the first candidate with a question, else the first candidate.
+def root_of(
+    is_trace: Sequence[bool],
+    own: Sequence[Any],
+    parents: Sequence[Any],
+    asked: Sequence[int],
+    foreign: Sequence[bool],
+) -> int:
+    """Position of the root: the first of the candidates that are asked best.
 
     Args:
         is_trace, own, parents: as for `candidates`.
-        asked: whether a span holds a question.
+        asked: `rank_of` each span.
+        foreign: `is_foreign` of each span. Where no candidate is asked, the spans below those take their place.
     """
     found = candidates(is_trace, own, parents) or list(range(len(own)))
-    return next((at for at in found if asked[at]), found[0])
+    level, seen = found, set[int]()
+    while level and not any(asked[at] for at in level):
+        through = {own[at] for at in level if foreign[at]}
+        seen.update(level)
+        level = [at for at, parent in enumerate(parents) if parent in through and at not in seen]
+    return max(level, key=lambda at: asked[at]) if level else found[0]
 
 
 def join(spans: list[Span]) -> LogRequest:
@@ -51,11 +80,15 @@ def join(spans: list[Span]) -> LogRequest:
     Raises:
         RowError: no root has a question.
     """
-    parents = [s.parent_id for s in spans]
-    at = root_of(
-        [s.kind == TRACE for s in spans], [s.span_id for s in spans], parents, [bool(s.question) for s in spans]
-    )
-    root = spans[at]
+    root = spans[
+        root_of(
+            [s.kind == TRACE for s in spans],
+            [s.span_id for s in spans],
+            [s.parent_id for s in spans],
+            [rank_of(s) for s in spans],
+            [is_foreign(s) for s in spans],
+        )
+    ]
     if not root.question:
         raise RowError("query: the root of the trace holds no question")
     top = next((s for s in spans if not s.parent_id and s.kind != TRACE), root)

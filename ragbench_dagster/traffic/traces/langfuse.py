@@ -74,7 +74,7 @@ def span_fields(row: dict[str, Any]) -> dict[str, Any]:
     end = first_of(row, ("end_time", "endTime"))
     end_us = parse_time(end, UTC)[0] if end else None
     retriever = kind == "RETRIEVER"
-    question, history = (None, ()) if retriever else question_of(row.get("input"))
+    question, history = question_of(row.get("input"))
     latency = to_number(row.get("latency"), "latency")
     return {
         "trace_id": trace or own,

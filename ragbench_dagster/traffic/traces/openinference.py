@@ -16,6 +16,7 @@ from typing import Any
 from ragbench_dagster.traffic.convert import first_of, to_id
 from ragbench_dagster.traffic.model import Node, RowError
 from ragbench_dagster.traffic.timestamps import parse_time
+from ragbench_dagster.traffic.traces.join import UNKNOWN
 from ragbench_dagster.traffic.traces.payloads import answer_of, decoded, document_node, documents_of, question_of
 
 _TRACE = ("context.trace_id", "trace_id", "traceId")
@@ -70,9 +71,9 @@ def span_fields(row: dict[str, Any], zone: tzinfo) -> dict[str, Any]:
         raise RowError("start_time: missing")
     start_us, naive = parse_time(start, zone)
     end = first_of(flat, _END)
-    kind = str(first_of(flat, _KIND) or "SPAN").upper()
+    kind = str(first_of(flat, _KIND) or UNKNOWN).upper()
     retriever = kind in ("RETRIEVER", "RERANKER")
-    question, history = (None, ()) if retriever else _question(flat)
+    question, history = _question(flat)
     return {
         "trace_id": trace,
         "span_id": own,
@@ -134,7 +135,7 @@ def _otlp(value: Any) -> Any:
 
 
 def _question(flat: dict[str, Any]) -> tuple[str | None, tuple[str, ...]]:
-    question, history = question_of(flat.get("input.value"))
+    question, history = question_of(first_of(flat, ("reranker.query", "input.value")))
     if question is not None:
         return question, history
     return question_of(_chat(flat, "input"))
