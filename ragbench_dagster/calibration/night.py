@@ -8,8 +8,8 @@ Written to `calibration.json` of the night:
         n, table, accuracy, balanced_accuracy, sensitivity, specificity, kappa, reason, roc_auc, spearman, ci,
         left_out: {STATUS: n}, human: {rows, agreement, kappa, ci} | null,
         threshold, threshold_source, cross_fitted: {...} | null, graded: {...} | null,
-        sentinel: {size, verdicts: {ROW_KEY: 0|1|null}, human: {ROW_KEY: 0|1}, coverage},
-        drift: {state: steady|drifted|not set up, causes, flips, rows, alarm_at, direction_p, notes, ...},
+        sentinel: {size, verdicts: {ROW_KEY: 0|1|null}, human: {ROW_KEY: 0|1}, coverage, scores: {ROW_KEY: x}},
+        drift: {state: steady|warning|drifted|not set up, alarm, causes, line, odd, rows, alarm_at, p, notes, ...},
         probes: {n, fooled, share, ci, kinds, blocked, controls_passed, statuses} | null,
         usable: bool, closed: [{kind, reason}: why the gate must not trust this judge]}}}
 
@@ -30,14 +30,16 @@ from ragbench_dagster.calibration import judged, probes, sentinel
 from ragbench_dagster.calibration.agreement import evaluator_agreement
 from ragbench_dagster.calibration.judged import Progress, passing_of
 from ragbench_dagster.calibration.raters import human_agreement
+from ragbench_dagster.calibration.reference import accept_reference, accepted, alarmed_before, read_reference
 from ragbench_dagster.calibration.rows import CalibrationRow, read_calibration
-from ragbench_dagster.calibration.sentinel import accept_reference
 from ragbench_dagster.calibration.stats import graded
 from ragbench_dagster.calibration.stats.intervals import Floats
 from ragbench_dagster.calibration.stats.tables import Table, describe
 from ragbench_dagster.evaluation import spending
 from ragbench_dagster.records import Verdict
 from ragbench_dagster.store import Workspace, read_json, write_json
+
+WARNING = "warning"  # the kind of what bars PASS tonight and closes nothing else
 
 __all__ = ["accept_reference", "agreement_rows", "calibrate", "calibrate_now", "drift_line"]
 
@@ -52,7 +54,7 @@ def calibrate(ws: Workspace, day: str, progress: Progress = None) -> dict[str, A
         UserError: broken calibration files; a judge that cannot be asked (wrong key, wrong URL).
     """
     rows = read_calibration(ws)
-    reference = read_json(sentinel.reference_path(ws)) or {}
+    reference = read_reference(ws)
     metrics = ws.settings.judged_metrics
     watched = sum(1 for metric in metrics if sentinel.labelled(rows, metric))
     fresh = sentinel.judge_sentinel(ws, day, rows, progress)
@@ -90,7 +92,7 @@ def _metric(
     week = judged.week_of(day)
     others = judged.judge_round(ws, metric, [r.item for r in other_rows], f"week {week}", progress, day)
     own, verdicts = [*fresh_rows, *other_rows], [*fresh, *others]
-    reference = sentinel.accepted(ws, metric, identity)
+    reference = accepted(ws, metric, identity)
     threshold, source = _threshold(ws, metric, own, verdicts, reference)
     result |= {"threshold": threshold, "threshold_source": source}
     result |= _agreement(metric, own, verdicts, threshold, peeks=source in ("fitted", "accepted"))
@@ -102,8 +104,11 @@ def _metric(
         "human": {row.key: row.human[metric] for row in fresh_rows},
         "coverage": scored / len(fresh_rows) if fresh_rows else None,
     }
+    if threshold is not None:  # so that a later threshold can read these verdicts anew
+        result["sentinel"]["scores"] = sentinel.scores_of(fresh_rows, fresh)
     alarm = ws.settings.calibration.drift_alarm
-    result["drift"] = sentinel.drift(reference, tonight, fresh, alarm, watched)
+    before = alarmed_before(ws, day, metric, reference)
+    result["drift"] = sentinel.drift(reference, tonight, fresh, alarm, watched, before)
     shipped = probes.load_probes(metric)
     tried = judged.judge_round(ws, metric, [p.item for p in shipped], f"week {week}", progress, day)
     result["probes"] = probes.probe_result(shipped, tried, threshold) if shipped else None
@@ -113,7 +118,7 @@ def _metric(
     unanswered = not own or any(v.status == "error" for v in fresh)
     result["key_missing"] = judged.key_missing(judge) and not identity.local and unanswered
     result["closed"] = closed_by(ws, result)
-    result["usable"] = not result["closed"]
+    result["usable"] = all(entry["kind"] == WARNING for entry in result["closed"])
     return result | sentinel.spent(everything)
 
 
@@ -127,7 +132,7 @@ def _threshold(
     """The accepted threshold where there is one, so that it does not wander from night to night."""
     if reference is not None and reference.get("threshold") is not None:
         return reference["threshold"], "accepted"
-    fitted = sentinel.fitted_threshold(ws, metric, rows, verdicts)
+    fitted = sentinel.fitted_threshold(ws, metric, rows, sentinel.scores_of(rows, verdicts))
     if fitted is None:
         return None, None
     by_hand = ws.settings.judge.for_metric(metric).logprob_threshold is not None
@@ -200,7 +205,7 @@ def _graded(metric: str, kept: Sequence[tuple[CalibrationRow, Verdict, int]]) ->
 def closed_by(ws: Workspace, found: dict[str, Any]) -> list[dict[str, str]]:
     """Why the gate must not trust this judge, `{kind, reason}` each; empty where it may.
 
-    Kinds: key, floating, unchecked, disagrees, drifted, sentinel, probes.
+    Kinds: key, floating, unchecked, disagrees, drifted, warning, sentinel, probes. A warning bars PASS alone.
     """
     settings, enough = ws.settings.calibration, ws.settings.gate.min_coverage
     if found["key_missing"]:
@@ -215,6 +220,9 @@ def closed_by(ws: Workspace, found: dict[str, Any]) -> list[dict[str, str]]:
         reasons.append(("disagrees", f"the judge disagrees with people: kappa {kappa:.2f}, needed {least:.2f}"))
     if found["drift"]["state"] == "drifted":
         reasons.append(("drifted", "the judge drifted: " + "; ".join(found["drift"]["causes"])))
+    elif found["drift"]["state"] == "warning":
+        causes = "; ".join(found["drift"]["causes"])
+        reasons.append((WARNING, f"the judge may have drifted: {causes}. One more such night closes the gate"))
     share = found["sentinel"]["coverage"]
     if share is not None and share < enough:
         reasons.append(("sentinel", f"only {share:.0%} of the sentinel got a verdict, {enough:.0%} are needed"))
@@ -260,6 +268,13 @@ def drift_line(found: dict[str, Any]) -> tuple[bool, str]:
     ]
     if moved:
         return True, "The judge drifted. " + ". ".join(moved)
+    warned = [
+        f"{metric}: {'; '.join(m['drift']['causes'])}"
+        for metric, m in sorted(metrics.items())
+        if (m.get("drift") or {}).get("state") == WARNING
+    ]
+    if warned:
+        return False, "The judge may have drifted, one more such night closes the gate. " + ". ".join(warned)
     states = {(m.get("drift") or {}).get("state") for m in metrics.values()}
     if "steady" in states:
         return False, "The judge answers as the accepted reference says, within its own noise."

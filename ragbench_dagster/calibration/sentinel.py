@@ -1,30 +1,23 @@
 """The sentinel: a fixed sample of labelled rows that the judge grades afresh every night.
 
-Its flips against the accepted reference show whether the judge has moved. The reference is a person's
-decision, so it lies beside the labels (`calibration/accepted.json`), not in the store.
+Tonight's round of verdicts against the rounds of the accepted reference (calibration/reference.py) shows whether
+the judge has moved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragbench_dagster.calibration import judged
-from ragbench_dagster.calibration.judged import Identity, Progress, passing_of, summary_of
-from ragbench_dagster.calibration.rows import CalibrationRow, read_calibration
-from ragbench_dagster.calibration.stats.drift import alarm_count, tail
+from ragbench_dagster.calibration.judged import Progress, summary_of
+from ragbench_dagster.calibration.rows import CalibrationRow
+from ragbench_dagster.calibration.stats.drift import RoundTest, beta_binomial_tail, rounds_moved
 from ragbench_dagster.calibration.stats.paired import mcnemar
-from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation import spending
 from ragbench_dagster.records import Verdict
-from ragbench_dagster.store import Workspace, digest, read_json, write_json
+from ragbench_dagster.store import Workspace, digest
 
-REPEATS = 5  # fresh judgements a row when the reference is accepted; their majority stands
-LEAST_SCORED = 3  # of them, or the row is no reference
 SALT = "sentinel-v1"
-ACCEPT = "calibrate --accept"  # what pays for a reference
 
 
 def labelled(rows: Sequence[CalibrationRow], metric: str) -> list[CalibrationRow]:
@@ -61,84 +54,14 @@ def spent(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     return {"calls": calls, "cost_usd": sum(v.cost_usd for v in fresh)}
 
 
-def reference_path(ws: Workspace) -> Path:
-    return ws.calibration / "accepted.json"
-
-
-def accepted(ws: Workspace, metric: str, identity: Identity) -> dict[str, Any] | None:
-    """The accepted reference of this metric and this very judge; None where nobody accepted one."""
-    found = (read_json(reference_path(ws)) or {}).get("metrics", {}).get(metric)
-    return found if found and found.get("identity", {}).get("hash") == identity.as_dict()["hash"] else None
-
-
-def accept_reference(
-    ws: Workspace, who: str, why: str, progress: Progress = None, when: str | None = None
-) -> dict[str, Any]:
-    """Record the judge as it answers now: five fresh judgements of each sentinel row, the majority stands.
+def fitted_threshold(
+    ws: Workspace, metric: str, rows: Sequence[CalibrationRow], scores: Mapping[str, float]
+) -> float | None:
+    """The score from which on a log-probability judge's verdict passes; None for judges that say pass or fail.
 
     Args:
-        who: the person who accepts.
-        why: the reason, in one line.
-        when: ISO time; default now (UTC).
-
-    Returns:
-        What `calibration/accepted.json` now holds.
-
-    Raises:
-        UserError: no name or reason; no labelled rows; a judge that did not answer.
+        scores: row key -> score, of the rows that were scored.
     """
-    if not who.strip() or not why.strip():
-        raise UserError("calibrate --accept: say who accepts the judge and why")
-    when = when or datetime.now(UTC).isoformat(timespec="seconds")
-    rows = read_calibration(ws)
-    metrics = {}
-    for metric in ws.settings.judged_metrics:
-        sentinel = sentinel_rows(rows, metric, ws.settings.calibration.sentinel)
-        if not sentinel:
-            continue
-        rounds = [
-            judged.judge_round(ws, metric, [row.item for row in sentinel], f"accept {when} {i + 1}", progress, ACCEPT)
-            for i in range(REPEATS)
-        ]
-        metrics[metric] = _majority(ws, metric, sentinel, rounds)
-    if not metrics:
-        raise UserError(f"{ws.calibration.name}/: no labelled rows for any judged metric; label some first")
-    found = {"who": who.strip(), "why": why.strip(), "when": when, "metrics": metrics}
-    write_json(reference_path(ws), found)
-    spending.finish(ws, ACCEPT)
-    return found
-
-
-def _majority(
-    ws: Workspace, metric: str, sentinel: Sequence[CalibrationRow], rounds: Sequence[Sequence[Verdict]]
-) -> dict[str, Any]:
-    reference: dict[str, int] = {}
-    noise = judgements = 0
-    threshold = fitted_threshold(ws, metric, sentinel, rounds[0])
-    for place, row in enumerate(sentinel):
-        votes = [p for one in rounds if (p := passing_of(one[place], threshold)) is not None]
-        if len(votes) < LEAST_SCORED or 2 * sum(votes) == len(votes):
-            continue
-        verdict = int(2 * sum(votes) > len(votes))
-        reference[row.key] = verdict
-        noise += sum(v != verdict for v in votes)
-        judgements += len(votes)
-    if not reference:
-        raise UserError(f"calibrate --accept: the judge gave no verdict for {metric}; see `ragbench doctor`")
-    return {
-        "identity": judged.identify(ws, metric).as_dict(),
-        "verdicts": reference,
-        "noise": noise,
-        "judgements": judgements,
-        "threshold": threshold,
-        **summary_of([v for one in rounds for v in one]),
-    }
-
-
-def fitted_threshold(
-    ws: Workspace, metric: str, rows: Sequence[CalibrationRow], verdicts: Sequence[Verdict]
-) -> float | None:
-    """The score from which on a log-probability judge's verdict passes; None for judges that say pass or fail."""
     import numpy as np
 
     from ragbench_dagster.calibration.stats.graded import best_threshold
@@ -148,15 +71,17 @@ def fitted_threshold(
         return None
     if judge.logprob_threshold is not None:
         return judge.logprob_threshold
-    pairs = [
-        (row.human[metric], v.score)
-        for row, v in zip(rows, verdicts, strict=True)
-        if metric in row.human and v.status == "scored" and v.score is not None
-    ]
+    pairs = [(row.human[metric], scores[row.key]) for row in rows if metric in row.human and row.key in scores]
     if not pairs:
         return None
-    human, scores = np.array(pairs, dtype=float).T
-    return best_threshold(human, scores)
+    human, values = np.array(pairs, dtype=float).T
+    return best_threshold(human, values)
+
+
+def scores_of(rows: Sequence[CalibrationRow], verdicts: Sequence[Verdict]) -> dict[str, float]:
+    """Row key -> the judge's score, of the rows that were scored."""
+    pairs = zip(rows, verdicts, strict=True)
+    return {row.key: v.score for row, v in pairs if v.status == "scored" and v.score is not None}
 
 
 def drift(
@@ -165,42 +90,75 @@ def drift(
     verdicts: Sequence[Verdict],
     alarm: float,
     evaluators: int,
+    alarmed_before: bool = False,
 ) -> dict[str, Any]:
     """Tonight's sentinel against the accepted reference.
 
+    State: `not set up`; `steady`; `warning`, where tonight alarms and the night before did not: no PASS tonight;
+    `drifted`, where two nights running alarm, or another model is served: the judge decides nothing.
+
     Args:
-        reference: of `accepted`, or None.
+        reference: of `reference.accepted`, or None.
         tonight: row key -> 0 or 1, None where not scored.
         verdicts: the same rows' verdicts, for the served model and the status mix.
         alarm: false alarms a night over all evaluators.
         evaluators: evaluators with a sentinel.
+        alarmed_before: the night before alarmed against the same reference.
     """
     now = summary_of(verdicts)
-    if reference is None:
-        return {"state": "not set up", "message": "no accepted reference: ragbench calibrate --accept", **now}
-    known = {k: v for k, v in reference["verdicts"].items() if tonight.get(k) is not None}
-    to_fail = sum(1 for k, v in known.items() if v == 1 and tonight[k] == 0)
-    to_pass = sum(1 for k, v in known.items() if v == 0 and tonight[k] == 1)
-    flips, rows = to_fail + to_pass, len(known)
-    count = alarm_count(reference["noise"], reference["judgements"], rows, alarm, evaluators)
-    causes = []
-    if rows and flips >= count:
-        causes.append(f"{flips} of {rows} sentinel verdicts flipped, its own noise explains at most {count - 1}")
+    if reference is None or not reference.get("votes"):
+        why = "no accepted reference" if reference is None else "the accepted reference lacks the rounds of each row"
+        return {"state": "not set up", "message": f"{why}: ragbench calibrate --accept", **now}
+    known = {
+        key: (*votes, found) for key, votes in reference["votes"].items() if (found := tonight.get(key)) is not None
+    }
+    passes, rounds, own = (list(column) for column in zip(*known.values(), strict=True)) if known else ([], [], [])
+    test = rounds_moved(passes, rounds, own, alarm / max(evaluators, 1))
+    to_fail = sum(1 for k, n, v in known.values() if v == 0 and 2 * k > n)
+    to_pass = sum(1 for k, n, v in known.values() if v == 1 and 2 * k < n)
+    line = _odd_line(test, rounds)
     before = set(reference.get("models", []))
-    if before and now["models"] and not set(now["models"]) <= before:
+    other_model = bool(before and now["models"] and not set(now["models"]) <= before)
+    causes = []
+    if test.alarm:
+        causes.append(line + (", and the night before alarmed too" if alarmed_before else ""))
+    if other_model:
         causes.append("the provider now serves another model than the accepted one")
+    closed = other_model or (test.alarm and alarmed_before)
     return {
-        "state": "drifted" if causes else "steady",
+        "state": "drifted" if closed else "warning" if test.alarm else "steady",
+        "alarm": test.alarm,
+        "reference": reference.get("when"),
         "causes": causes,
-        "flips": flips,
-        "rows": rows,
-        "alarm_at": count,
+        "odd": test.odd,
+        "informative": test.informative,
+        "rows": test.rows,
+        "alarm_at": test.alarm_at,
+        "p": test.p,
+        "line": line,
+        "rounds": len(reference.get("rounds", [])),
         "to_pass": to_pass,
         "to_fail": to_fail,
         "direction_p": mcnemar(to_pass, to_fail),
         "notes": _notes(reference, now),
         **now,
     }
+
+
+def _odd_line(test: RoundTest, rounds: Sequence[int]) -> str:
+    """The count in words, with what chance explains."""
+    odd = f"{test.odd} of {test.rows} sentinel verdicts are the odd one out of {_words(rounds)}"
+    if test.odd == 0:
+        return odd
+    rare = "less than 1 of 1,000,000" if test.one_in > 1_000_000 else f"1 of {test.one_in:,}"
+    return f"{odd}; chance explains that in {rare} nights"
+
+
+def _words(rounds: Sequence[int]) -> str:
+    """How many verdicts a row has, tonight's among them."""
+    names = {3: "three", 4: "four", 5: "five", 6: "six"}
+    sizes = sorted({n + 1 for n in rounds})
+    return " to ".join(names.get(n, str(n)) for n in sizes[:1] + sizes[1:][-1:])
 
 
 def _notes(reference: dict[str, Any], now: dict[str, Any]) -> list[str]:
@@ -213,6 +171,6 @@ def _notes(reference: dict[str, Any], now: dict[str, Any]) -> list[str]:
     lost_before = total - was.get("scored", 0)
     rows = sum(now["statuses"].values())
     lost = rows - now["statuses"].get("scored", 0)
-    if total and rows and tail(lost, rows, lost_before + 1, total - lost_before + 1) <= 0.01:
+    if total and rows and beta_binomial_tail(lost, rows, lost_before + 1, total - lost_before + 1) <= 0.01:
         notes.append(f"{lost} of {rows} sentinel rows got no verdict, {lost_before} of {total} when accepted")
     return notes

@@ -73,7 +73,8 @@ def calibrate(
     as_json: JsonOption = False,
 ) -> None:
     """Check the judge against people now; with --accept, record today's judge as the reference."""
-    from ragbench_dagster.calibration.night import accept_reference, agreement_rows, calibrate_now
+    from ragbench_dagster.calibration.night import agreement_rows, calibrate_now
+    from ragbench_dagster.calibration.reference import accept_reference, rounds_line
 
     ws = open_workspace(workspace)
     with progress_bar() as progress:
@@ -88,6 +89,7 @@ def calibrate(
         print_table(
             "Accepted reference", ["key", "value"], [[k, v] for k, v in found.items() if not isinstance(v, dict | list)]
         )
+        say(rounds_line(found))
         return
     print_table(
         "Agreement with people", ["metric", "n", "kappa", "balanced accuracy"], [r[:4] for r in agreement_rows(found)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Any
 
-from ragbench_dagster.calibration.night import closed_by
+from ragbench_dagster.calibration.night import WARNING, closed_by
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.number_words import percent, percent_below
 from ragbench_dagster.reporting.baseline import gate_systems
@@ -16,7 +16,7 @@ from ragbench_dagster.reporting.night import Night
 from ragbench_dagster.store import read_json
 
 # a judge that floats, drifts, disagrees or has no key closes the gate even where no threshold names its metric
-NEVER_PASS = ("floating", "drifted", "disagrees", "key")
+NEVER_PASS = ("floating", "drifted", WARNING, "disagrees", "key")
 
 
 def guards(night: Night) -> list[Closed]:
@@ -84,7 +84,9 @@ def _judges(night: Night) -> list[Closed]:
         reasons = {entry["kind"]: entry for entry in (closed_by(night.ws, found) if "sentinel" in found else [])}
         reasons |= {entry["kind"]: entry for entry in found.get("closed", [])}
         for entry in reasons.values():
-            closed.append(Closed(entry["reason"], entry["kind"], metric=metric))
+            # a first alarm of the drift test bars PASS; what fails in spite of it has failed
+            blocks = entry["kind"] != WARNING
+            closed.append(Closed(entry["reason"], entry["kind"], metric=metric, blocks_tests=blocks))
     return closed
 
 

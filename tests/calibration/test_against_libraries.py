@@ -92,11 +92,11 @@ def test_graded_loss_is_never_more_certain_than_the_paired_t_test(seed):
 
 
 @pytest.mark.parametrize(("rows", "a", "b"), [(100, 1, 501), (50, 4.5, 100), (300, 31, 1471)])
-def test_drift_tail_equals_scipy(rows, a, b):
+def test_the_tail_of_lost_verdicts_equals_scipy(rows, a, b):
     stats = pytest.importorskip("scipy.stats")
     for flips in (0, 1, 3, 7, rows):
         expected = stats.betabinom.sf(flips - 1, rows, a, b)
-        assert drift.tail(flips, rows, a, b) == pytest.approx(expected, rel=1e-6, abs=1e-11)
+        assert drift.beta_binomial_tail(flips, rows, a, b) == pytest.approx(expected, rel=1e-6, abs=1e-11)
 
 
 @pytest.mark.parametrize("seed", range(4))

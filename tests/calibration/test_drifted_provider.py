@@ -91,5 +91,5 @@ def test_a_provider_that_changes_its_model_and_flips_a_tenth_closes_the_gate_tha
     assert [c["kind"] for c in night["metrics"]["faithfulness"]["closed"]] == ["drifted"]
     drifted, sentence = drift_line(night)
     assert drifted
-    assert "6 of 60 sentinel verdicts flipped" in sentence
+    assert "6 of 60 sentinel verdicts are the odd one out of six" in sentence
     assert "serves another model" in sentence

@@ -1,11 +1,13 @@
 """judge_calibration[D]: what closes the gate, what is judged afresh, and what a rerun leaves untouched."""
 
+import json
+
 import pytest
 from calibration_judge import METRIC, FakeJudge, install, workspace
 
-from ragbench_dagster.calibration.night import accept_reference, agreement_rows, calibrate, drift_line
+from ragbench_dagster.calibration.night import agreement_rows, calibrate, drift_line
 from ragbench_dagster.calibration.probes import load_probes
-from ragbench_dagster.calibration.sentinel import reference_path
+from ragbench_dagster.calibration.reference import accept_reference, reference_path, rounds_line
 from ragbench_dagster.errors import UserError
 
 DAY = "2026-11-26"  # a Thursday; its week's Monday is the 23rd
@@ -108,18 +110,118 @@ def test_accepting_needs_a_name_and_a_reason_and_records_them(tmp_path, judge):
     assert found["metrics"][METRIC]["drift"]["state"] == "steady"
 
 
-def test_flips_close_the_gate_and_one_sentence_says_so(tmp_path, judge):
+def test_a_first_alarm_warns_and_a_second_one_running_closes_the_gate(tmp_path, judge):
     ws = workspace(tmp_path, 100, 100)
     accept_reference(ws, "Ada", "first", when="t")
     judge.flipped = 0.10
-    found = calibrate(ws, DAY)
-    drift = found["metrics"][METRIC]["drift"]
-    assert "drifted" in kinds(found)
-    assert drift["flips"] >= drift["alarm_at"]
-    drifted, line = drift_line(found)
+    first = calibrate(ws, DAY)
+    drift = first["metrics"][METRIC]["drift"]
+    assert (kinds(first), drift["state"]) == (["warning"], "warning")
+    assert first["metrics"][METRIC]["usable"]
+    assert drift["odd"] >= drift["alarm_at"]
+    drifted, line = drift_line(first)
+    assert not drifted
+    assert "one more such night closes the gate" in line
+    assert f"{drift['odd']} of 200 sentinel verdicts are the odd one out of six; chance explains" in line
+
+    second = calibrate(ws, "2026-11-27")
+    assert (kinds(second), second["metrics"][METRIC]["drift"]["state"]) == (["drifted"], "drifted")
+    drifted, line = drift_line(second)
     assert drifted
-    assert f"{drift['flips']} of 200 sentinel verdicts flipped" in line
+    assert "the night before alarmed too" in line
     assert "\n" not in line
+    assert kinds(calibrate(ws, DAY)) == ["warning"]  # made again, a night reads the nights before it alone
+
+
+def test_a_steady_night_between_two_alarms_keeps_the_gate_open(tmp_path, judge):
+    ws = workspace(tmp_path, 100, 100)
+    accept_reference(ws, "Ada", "first", when="t")
+    states = []
+    for day, flipped in ((24, 0.1), (25, 0.0), (26, 0.1)):
+        judge.flipped = flipped
+        states.append(calibrate(ws, f"2026-11-{day}")["metrics"][METRIC]["drift"]["state"])
+    assert states == ["warning", "steady", "warning"]
+
+
+def test_an_alarm_against_another_reference_is_not_the_first_of_two(tmp_path, judge):
+    ws = workspace(tmp_path, 100, 100)
+    accept_reference(ws, "Ada", "first", when="t")
+    judge.flipped = 0.1
+    calibrate(ws, DAY)
+    judge.flipped = 0.0
+    accept_reference(ws, "Ada", "it was a hiccup", when="u")  # one night that alarmed, four rounds judged now
+    judge.flipped = 0.3
+    assert calibrate(ws, "2026-11-27")["metrics"][METRIC]["drift"]["state"] == "warning"
+
+
+def test_accepting_takes_the_rounds_of_the_last_five_nights_and_pays_nothing(tmp_path, judge):
+    judge.noise = 0.02
+    ws = workspace(tmp_path, 60, 60)
+    days = [f"2026-11-{d}" for d in range(20, 27)]
+    nights = [calibrate(ws, day)["metrics"][METRIC]["sentinel"]["verdicts"] for day in days]
+    before = judge.calls
+    found = accept_reference(ws, "Ada", "after a week", when="t")
+    assert judge.calls == before
+    reference = found["metrics"][METRIC]
+    assert reference["rounds"] == days[:1:-1]
+    for key, (passes, rounds) in reference["votes"].items():
+        assert (passes, rounds) == (sum(night[key] for night in nights[2:]), 5)
+    assert rounds_line(found) == "5 rounds, of 5 nights."
+
+
+def test_accepting_after_two_nights_judges_three_rounds_and_says_so(tmp_path, judge):
+    ws = workspace(tmp_path, 60, 60)
+    for day in ("2026-11-24", "2026-11-25"):
+        calibrate(ws, day)
+    before = judge.calls
+    found = accept_reference(ws, "Ada", "early", when="t")
+    assert judge.calls - before == 3 * 120
+    assert found["metrics"][METRIC]["rounds"] == ["2026-11-25", "2026-11-24", "judged t 1", "judged t 2", "judged t 3"]
+    assert rounds_line(found).startswith("5 rounds: 2 of earlier nights, 3 judged now. Accept again after five nights")
+
+
+def test_accepting_a_judge_that_moved_takes_only_the_nights_since(tmp_path, judge):
+    ws = workspace(tmp_path, 100, 100)
+    for day in range(18, 23):
+        calibrate(ws, f"2026-11-{day}")
+    accept_reference(ws, "Ada", "first", when="t")
+    judge.flipped = 0.1
+    for day in (23, 24):
+        calibrate(ws, f"2026-11-{day}")
+    found = accept_reference(ws, "Ada", "the new one agrees better", when="u")
+    assert found["metrics"][METRIC]["rounds"][:2] == ["2026-11-24", "2026-11-23"]
+    assert calibrate(ws, "2026-11-25")["metrics"][METRIC]["drift"]["state"] == "steady"
+    judge.flipped = 0.0
+    assert calibrate(ws, "2026-11-26")["metrics"][METRIC]["drift"]["state"] == "warning"  # back is a move too
+
+
+def test_a_row_that_missed_rounds_counts_with_those_it_has(tmp_path, judge, monkeypatch):
+    ws = workspace(tmp_path, 60, 60)
+    whole = judge.verdict
+
+    def sometimes(item, round):
+        judge.status = "refused" if item.example_id[0] in "01" and "accept t 1" not in round else "scored"
+        judge.status = "scored" if item.example_id[0] == "1" and "accept t 2" in round else judge.status
+        return whole(item, round)
+
+    monkeypatch.setattr(judge, "verdict", sometimes)
+    votes = accept_reference(ws, "Ada", "first", when="t")["metrics"][METRIC]["votes"]
+    sizes = {key[0]: rounds for key, (_, rounds) in votes.items()}
+    assert "0" not in sizes  # one round tells nothing
+    assert sizes.pop("1") == 2
+    assert set(sizes.values()) == {5}
+
+
+def test_a_reference_from_before_rounds_were_kept_asks_to_accept_anew(tmp_path, judge):
+    ws = workspace(tmp_path, 60, 60)
+    accept_reference(ws, "Ada", "first", when="t")
+    old = json.loads(reference_path(ws).read_text())
+    reference = old["metrics"][METRIC]
+    reference |= {"verdicts": dict.fromkeys(reference.pop("votes"), 1), "noise": 0, "judgements": 600}
+    reference_path(ws).write_text(json.dumps(old))
+    drift = calibrate(ws, DAY)["metrics"][METRIC]["drift"]
+    assert drift["state"] == "not set up"
+    assert "lacks the rounds of each row: ragbench calibrate --accept" in drift["message"]
 
 
 def test_another_served_model_closes_the_gate_though_no_verdict_moved(tmp_path, judge):

@@ -7,7 +7,6 @@ import pytest
 
 from ragbench_dagster.calibration.agreement import stage_agreement
 from ragbench_dagster.calibration.stats import correction, graded
-from ragbench_dagster.calibration.stats.drift import alarm_count
 from ragbench_dagster.calibration.stats.intervals import wilson
 from ragbench_dagster.calibration.stats.multiple import holm
 from ragbench_dagster.calibration.stats.paired import mcnemar, tango
@@ -145,14 +144,6 @@ def test_lang_reiczigel_as_published():
     """Lang and Reiczigel 2014: 113 of 167 pass, 21 of 23 and 12 of 17; failure rate .1456 to .6124."""
     low, high = lang_reiczigel(113, 167, Table(tp=21, fp=5, fn=2, tn=12))
     assert (1 - high, 1 - low) == pytest.approx((0.1456, 0.6124), abs=5e-5)
-
-
-@pytest.mark.parametrize(
-    ("noise", "judgements", "rows", "count"),
-    [(0, 500, 100, 3), (3, 500, 100, 5), (9, 500, 100, 7), (9, 1500, 300, 7), (15, 1500, 300, 10), (30, 1500, 300, 14)],
-)
-def test_drift_alarm_counts(noise, judgements, rows, count):
-    assert alarm_count(noise, judgements, rows) == count
 
 
 @pytest.mark.parametrize(("n", "effect"), [(200, 0.092), (1000, 0.043), (5000, 0.034)])

@@ -84,7 +84,7 @@ def test_a_sampled_gate_says_in_advance_that_it_cannot_pass(decided):
     assert "a sampled gate on 100 examples can only fail or be inconclusive" in found.reasons[0]
 
 
-@pytest.mark.parametrize("kind", ["floating", "drifted", "disagrees", "key"])
+@pytest.mark.parametrize("kind", ["floating", "drifted", "warning", "disagrees", "key"])
 def test_a_judge_that_went_wrong_is_never_green_though_only_retrieval_has_thresholds(decided, kind):
     found, _ = decided("thresholds: {'hit_rate@5': {min: 0.5}}\n", closed=[closed(kind, "the judge went wrong")])
     assert found.verdict == "inconclusive"
@@ -99,6 +99,17 @@ def test_retrieval_still_fails_while_the_judge_is_closed(decided, kind):
     assert "hit_rate@5" in found.reasons[0]
     tested = {r["metric"] for r in found.rows if r["p"] is not None}
     assert tested == {"hit_rate@5"}  # a closed judge cannot fail its metric either
+
+
+def test_a_first_drift_alarm_bars_pass_and_a_loss_fails_in_spite_of_it(decided):
+    text = "thresholds: {faithfulness: {min: 0.5}}\n"
+    warned, _ = decided(text, closed=[closed("warning", "the judge may have drifted")])
+    assert warned.verdict == "inconclusive"
+    assert warned.reasons == ["faithfulness: the judge may have drifted"]
+    lost, _ = decided(text, faithfulness=0.1, closed=[closed("warning")])
+    assert lost.verdict == "fail"
+    shut, _ = decided(text, faithfulness=0.1, closed=[closed("drifted")])
+    assert shut.verdict == "inconclusive"
 
 
 @pytest.mark.parametrize("kind", ["unchecked", "probes", "sentinel"])

@@ -49,9 +49,8 @@ def _drift_text(drift: dict[str, Any]) -> str:
     causes = "; ".join(map(str, drift.get("causes") or []))
     notes = "; ".join(map(str, drift.get("notes") or []))
     if drift.get("rows"):
-        count = (
-            f"{drift.get('flips', 0)} of {drift['rows']} sentinel verdicts flipped, alarm from {drift.get('alarm_at')}"
-        )
+        at = drift.get("alarm_at")
+        count = f"{drift.get('line') or ''}, alarm " + ("never" if at is None else f"from {at}")
         return flat("; ".join(x for x in (causes or count, notes) if x), 300)
     return flat(drift.get("message") or causes or notes, 300)
 
