@@ -28,6 +28,7 @@ from ragbench_dagster.records import Item, Verdict
 from ragbench_dagster.settings import Judge
 
 _REPLY_TOKENS = 256  # kept free of the window where no limit is set
+_LONGEST_READ = 200_000  # characters in which a verdict is looked for
 _FIRST_REPLY_LIMIT = 2000  # characters of a reply that had to be asked again
 
 
@@ -110,7 +111,7 @@ class LLMEvaluator(BaseEvaluator):
         why = self.missing(item)
         if why:
             return Verdict("not_applicable", feedback=why)
-        with collecting() as log:
+        with collecting(item.example_id) as log:
             try:
                 verdict = await self._grade(item, log)
             except ItemFault as fault:
@@ -196,7 +197,8 @@ class LLMEvaluator(BaseEvaluator):
         verdict = self._verdict(reply)
         if verdict.status != "unparsable" or not self.reminder or self._judge.read == "logprobs":
             return verdict
-        again = await self._ask(_reminded(messages, reply.text, self.reminder), log)
+        said = reply.text if len(reply.text) <= _LONGEST_READ else ""
+        again = await self._ask(_reminded(messages, said, self.reminder), log)
         log.details |= {"re_asked": True, "first_reply": reply.raw[:_FIRST_REPLY_LIMIT]}
         return self._verdict(again)
 
@@ -215,6 +217,8 @@ class LLMEvaluator(BaseEvaluator):
             return Verdict("refused", feedback="the provider's content filter stopped the reply", raw=raw)
         if reply.refusal:
             return Verdict("refused", feedback="the judge refused", raw=raw)
+        if len(reply.text) > _LONGEST_READ:
+            return Verdict("unparsable", feedback=f"the reply is longer than {_LONGEST_READ:,} characters", raw=raw)
         verdict = replace(self.read(reply), raw=raw)
         if verdict.status == "scored":
             return replace(verdict, passing=(verdict.score or 0.0) >= self.threshold)

@@ -35,6 +35,7 @@ class Breaker:
         self._row = 0
         self._bad_requests = 0
         self._rates = 0
+        self._held: set[str] = set()  # rows that were asked to wait too long since the last success
 
     def sent(self) -> None:
         if self._since is None:
@@ -45,6 +46,7 @@ class Breaker:
         self._succeeded = True
         self._since = self._clock()
         self._row = self._bad_requests = self._rates = 0
+        self._held.clear()
 
     def check(self, trouble: Trouble) -> None:
         """Note a failed attempt.
@@ -84,14 +86,14 @@ class Breaker:
                 "run again later"
             )
 
-    def held(self, seconds: float) -> None:
-        """Everybody is held back for longer than an item may take.
+    def held(self, seconds: float, row: str) -> None:
+        """The provider asks `row` to wait for longer than an item may take.
 
         Raises:
-            UserError: nothing has succeeded meanwhile, five times in a row.
+            UserError: it has asked five rows, and nothing has succeeded meanwhile.
         """
-        self._bad_requests += 1
-        if self._bad_requests >= _BAD_REQUESTS:
+        self._held.add(row)
+        if len(self._held) >= _BAD_REQUESTS:
             raise UserError(
                 f"judge: the provider asks to wait {seconds:.0f} s, longer than judge.deadline_s "
                 f"({self._judge.deadline_s:g} s); run again later"

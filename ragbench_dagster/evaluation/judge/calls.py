@@ -25,6 +25,7 @@ class CallLog:
     served_model: str | None = None
     fingerprint: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    row: str = ""  # whose calls they are
     recorded: bool = False  # a verdict takes it into the ledger
 
     def onto(self, verdict: Verdict) -> Verdict:
@@ -47,9 +48,13 @@ _current: ContextVar[CallLog | None] = ContextVar("ragbench_calls", default=None
 
 
 @contextmanager
-def collecting() -> Iterator[CallLog]:
-    """Within it, every call of this task and of those it starts is added up."""
-    log = CallLog(recorded=True)
+def collecting(row: str = "") -> Iterator[CallLog]:
+    """Within it, every call of this task and of those it starts is added up.
+
+    Args:
+        row: whose calls they are: the example, whatever the metric.
+    """
+    log = CallLog(recorded=True, row=row)
     token = _current.set(log)
     try:
         yield log

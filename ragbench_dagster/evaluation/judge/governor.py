@@ -25,6 +25,7 @@ from ragbench_dagster.settings import Judge, Price
 
 _BACKOFF_S = 0.5  # doubled each attempt
 _BACKOFF_MAX_S = 30.0
+_MOST_TOKENS = 100_000_000  # of one call; a provider that reports more has not counted
 _OUTCOMES: dict[str, Outcome] = {"rate": "rate", "server": "fault", "connect": "fault", "timeout": "fault"}
 
 Send = Callable[[], Awaitable[dict[str, Any]]]  # one attempt; raises Trouble
@@ -34,6 +35,7 @@ Send = Callable[[], Awaitable[dict[str, Any]]]  # one attempt; raises Trouble
 class Attempts:
     """How far one item is."""
 
+    row: str  # one row's faults say nothing of the others
     made: int = 0
     began: float | None = None  # the first attempt; queueing before it is not the item's fault
     waited_s: float = 0.0
@@ -75,7 +77,7 @@ class Governor:
             Stopped: `stop` was set while it waited.
             UserError: no item can be judged (see breaker.py).
         """
-        state = Attempts()
+        state = Attempts(log.row or str(id(log)))
         try:
             return await self._attempts(send, chars, log, stop, state)
         finally:
@@ -127,7 +129,7 @@ class Governor:
                 lambda: sum(self.meter.estimate(chars)), again=state.made > 0, within_s=left
             )
         except TooLong as fault:
-            self._breaker.held(fault.seconds)
+            self._breaker.held(fault.seconds, state.row)
             reason = f"the provider asks to wait {fault.seconds:.0f} s, longer than judge.deadline_s allows"
             raise ItemFault("error", reason) from None
         now = time.monotonic()
@@ -160,9 +162,11 @@ class Governor:
         except Trouble as fault:
             trouble = fault
             outcome, wait = _OUTCOMES.get(trouble.kind, "none"), trouble.wait_s
+            if wait is not None and wait > self._judge.deadline_s:
+                wait = 0.0  # it ends this item; whether it is everybody's, the breaker finds out
             used = 0.0 if trouble.kind == "rate" else None
         finally:
-            self.limiter.release(permit, outcome, used, wait)
+            self.limiter.release(permit, outcome, used, wait, state.row)
         return None, trouble, time.monotonic() - begin
 
     async def _pause(self, trouble: Trouble, stop: Stop, state: Attempts) -> None:
@@ -183,7 +187,7 @@ class Governor:
         left = self._judge.deadline_s - (time.monotonic() - state.began)
         if delay > left:
             if trouble.wait_s is not None and trouble.wait_s > self._judge.deadline_s:
-                self._breaker.held(trouble.wait_s)
+                self._breaker.held(trouble.wait_s, state.row)
             raise ItemFault("error", f"judge.deadline_s ({self._judge.deadline_s:g} s) is over: {trouble.reason}")
         state.waited_s += delay
         if await stop.sleep(delay):
@@ -214,8 +218,15 @@ def _tokens(body: dict[str, Any]) -> tuple[int | None, int | None]:
     if not isinstance(usage, dict):
         return None, None
     found = [usage.get("prompt_tokens"), usage.get("completion_tokens")]
-    prompt, completion = (int(v) if isinstance(v, int | float) and v >= 0 else None for v in found)
+    prompt, completion = (_count(v) for v in found)
     return prompt, completion
+
+
+def _count(value: Any) -> int | None:
+    """A number of tokens; None for what is none (NaN, infinity, a text, more than any window holds)."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_TOKENS:
+        return None
+    return int(value)
 
 
 def _total_tokens(body: dict[str, Any]) -> float | None:

@@ -66,7 +66,7 @@ class Imported:
             await self._llm.aclose()
 
     async def grade(self, item: Item) -> Verdict:
-        with collecting() as log:
+        with collecting(item.example_id) as log:
             try:
                 result = await self._evaluator.aevaluate(
                     query=item.query,

@@ -9,8 +9,8 @@ Every HTTP attempt of every evaluator asks here first. How it behaves:
 * Concurrency starts at `start`, grows by one a success (doubling each round trip) until the first 429, later by one
   a round; it never exceeds `max`. A 429 halves it, once an episode: answers to what was sent before the halving say
   nothing new. Errors of the server (5xx, time-outs) hold it where it is.
-* A lone 429 holds back its own item; a second one without a success between them holds back everybody until the
-  provider's wait is over.
+* A 429 holds back its own item; a second one, of another row and without a success between them, holds back everybody
+  until the provider's wait is over. A row that is refused again and again says nothing of the others.
 * So do eight server faults in a row, for up to two seconds: a provider that is down is not stormed.
 * Attempts that follow a fault go first: they are the oldest.
 
@@ -99,7 +99,8 @@ class Limiter:
         self._doubling = True
         self._backed_off_at = float("-inf")
         self._held_until = float("-inf")
-        self._rates_in_a_row = self._faults_in_a_row = 0
+        self._faults_in_a_row = 0
+        self._refused: set[object] = set()  # rows that got a 429 since the last success
         self.limited_by = ""
         self._enter(None)
 
@@ -140,7 +141,14 @@ class Limiter:
                 self.release(future.result(), "none")  # let through, but nobody is there any more
             raise
 
-    def release(self, permit: Permit, outcome: Outcome, used: float | None = None, wait_s: float | None = None) -> None:
+    def release(
+        self,
+        permit: Permit,
+        outcome: Outcome,
+        used: float | None = None,
+        wait_s: float | None = None,
+        row: str = "",
+    ) -> None:
         """An attempt ended.
 
         Args:
@@ -148,23 +156,25 @@ class Limiter:
             outcome: `ok`, `rate` (429), `fault` (the server's) or `none` (says nothing of the provider).
             used: tokens that the provider reports; None keeps the estimate.
             wait_s: how long the provider asks to wait.
+            row: whose attempt it was; "": a row of its own.
         """
         self.in_flight -= 1
         if used is not None:
             self._tokens.give_back(permit.tokens - used)
         now = self._clock()
         if outcome == "ok":
-            self._rates_in_a_row = self._faults_in_a_row = 0
+            self._faults_in_a_row = 0
+            self._refused.clear()
             if self.in_flight + 1 >= int(self.limit):  # it was used: more may be asked for
                 step = 1.0 if self._doubling else 1 / self.limit
                 self.limit = min(self._bounds.max, self.limit + step)
         elif outcome == "rate":
-            self._rates_in_a_row += 1
+            self._refused.add(row or object())
             if permit.sent_at > self._backed_off_at:
                 self._backed_off_at = now
                 self._doubling = False
                 self.limit = max(self._bounds.min, self.limit / 2)
-            if self._rates_in_a_row > 1:
+            if len(self._refused) > 1:
                 self._held_until = max(self._held_until, now + (wait_s if wait_s is not None else 1.0))
         elif outcome == "fault":
             self._faults_in_a_row += 1

@@ -25,16 +25,18 @@ from llama_index.llms.openai_like import OpenAILike
 from openai import DefaultAioHttpClient
 
 from ragbench_dagster.credentials import expand_all
+from ragbench_dagster.evaluation.answer_body import ACCEPTED, LONGEST_REPLY, Body, TooLong
 from ragbench_dagster.evaluation.destinations import connector
 from ragbench_dagster.evaluation.judge.breaker import Breaker
 from ragbench_dagster.evaluation.judge.budget import paying_budget, price_of, run_budget
 from ragbench_dagster.evaluation.judge.calls import current
-from ragbench_dagster.evaluation.judge.faults import JudgeUnavailable, of_answer, of_exception, of_success
+from ragbench_dagster.evaluation.judge.faults import JudgeUnavailable, Trouble, of_answer, of_exception, of_success
 from ragbench_dagster.evaluation.judge.governor import Governor
 from ragbench_dagster.evaluation.judge.limiter import Limiter, shared_limiter
 from ragbench_dagster.evaluation.judge.reply import text_of
 from ragbench_dagster.evaluation.judge.tokens import TokenMeter
 from ragbench_dagster.evaluation.loop import Stop
+from ragbench_dagster.inputs import Undecodable, decoded, reason_of
 from ragbench_dagster.settings import Judge
 
 _TOP_LOGPROBS = 20  # the most that providers give
@@ -174,7 +176,11 @@ class GovernedLLM(OpenAILike):
             limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
             timeout=httpx.Timeout(judge.timeout_s, connect=min(_CONNECT_S, judge.timeout_s)),
             follow_redirects=False,
-            headers={"Authorization": f"Bearer {_key(judge)}", "Content-Type": "application/json"},
+            headers={
+                "Authorization": f"Bearer {_key(judge)}",
+                "Content-Type": "application/json",
+                "Accept-Encoding": ACCEPTED,
+            },
         )
         budget = paying_budget(self._workspace, judge.budget_usd)  # an engine's calls: `prepare` was not asked
         governor = Governor(judge, price_of(judge), self._limiter, Breaker(judge), budget, self._meter)
@@ -235,18 +241,38 @@ async def _send(here: _InLoop, body: dict[str, Any], prompt: str) -> dict[str, A
     """One attempt: the decoded answer, or `Trouble`."""
     data = json.dumps(body, ensure_ascii=True).encode("ascii")  # a lone surrogate survives as its escape
     try:
-        answer = await here.http.post(here.url, content=data)
+        async with here.http.stream("POST", here.url, content=data) as answer:
+            content = await _read(answer)
+    except Trouble:
+        raise
     except Exception as fault:
         raise of_exception(fault) from None
-    content = answer.content
     try:
-        decoded = json.loads(content)
-    except ValueError:
-        decoded = content[:2000].decode("utf-8", "replace")
-    if not answer.is_success:
-        raise of_answer(answer.status_code, answer.headers, decoded, time.time(), prompt)
-    trouble = of_success(decoded, answer.headers, time.time(), prompt)
+        said: Any = decoded(json.loads, content)
+    except Undecodable:
+        said = content[:2000].decode("utf-8", "replace")
+    try:
+        if not answer.is_success:
+            raise of_answer(answer.status_code, answer.headers, said, time.time(), prompt)
+        trouble = of_success(said, answer.headers, time.time(), prompt)
+    except Trouble:
+        raise
+    except Exception as fault:  # an error body may hold anything
+        raise Trouble("server", f"{answer.status_code} with a body that cannot be read ({reason_of(fault)})") from None
     if trouble is not None:
         raise trouble
-    assert isinstance(decoded, dict)
-    return decoded
+    assert isinstance(said, dict)
+    return said
+
+
+async def _read(answer: httpx.Response) -> bytes:
+    """The body, unpacked here: the client's own way knows no bound."""
+    try:
+        body = Body(answer.headers.get("content-encoding", ""))
+        async for piece in answer.aiter_raw():
+            body.feed(piece)
+        return body.content()
+    except TooLong:
+        raise Trouble("item", f"{answer.status_code} with more than {LONGEST_REPLY >> 20} MiB") from None
+    except Undecodable as fault:
+        raise Trouble("server", f"{answer.status_code} with a body that cannot be unpacked ({fault})") from None

@@ -58,6 +58,14 @@ def wait_of(headers: Mapping[str, str], body: Any, now: float) -> float | None:
         body: its decoded JSON, or text.
         now: seconds since 1970, for dates; the answer's own `Date` header, where there is one, is used instead.
     """
+    try:
+        found = _wait_of(headers, body, now)
+    except Exception:  # dates and numbers of any size: what cannot be read says nothing
+        return None
+    return None if found is None or math.isnan(found) else found
+
+
+def _wait_of(headers: Mapping[str, str], body: Any, now: float) -> float | None:
     lower = {str(k).lower(): str(v) for k, v in headers.items()}
     now = _moment(lower.get("date", "")) or now
     found = _explicit(lower, now)

@@ -19,10 +19,12 @@ import aiohttp
 from yarl import URL
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation.answer_body import ACCEPTED, LONGEST_REPLY, Body, TooLong
 from ragbench_dagster.evaluation.destinations import PrivateAddress, connector, redirected
 from ragbench_dagster.evaluation.judge.waits import wait_of
 from ragbench_dagster.evaluation.systems.base import Answer, Clock, Example, ItemError, System
 from ragbench_dagster.evaluation.systems.fields import answer_reader, request_body
+from ragbench_dagster.inputs import Undecodable, decoded
 from ragbench_dagster.settings import HttpSystem
 
 _ATTEMPTS = 3
@@ -47,9 +49,8 @@ _HOPELESS = {
     410,
     501,
 }  # the same for every question: key, URL or method
+_BACKOFF_S = 1.0  # doubled each attempt, where the service does not say how long to wait
 _PATIENCE = 5  # hopeless answers in a row, before any good one, until the system is given up
-_MAX_WAIT_S = 60  # between two attempts, whatever the service asks for
-_MAX_BYTES = 10_000_000
 _REDIRECTS = 5  # for one question
 
 
@@ -79,17 +80,24 @@ class Endpoint(System):
 
     async def ask(self, example: Example, clock: Clock) -> Answer:
         body = request_body(self._http.request, example, f"{self._key}.request")
+        until: float | None = None
         for attempt in range(1, _ATTEMPTS + 1):
             await self._rate()
+            now = time.monotonic()
+            until = now + self._http.deadline_s if until is None else until  # queueing before is not the question's
             clock.start()
-            async with asyncio.timeout(self._http.timeout_s):
+            async with asyncio.timeout(min(self._http.timeout_s, max(0.001, until - now))):
                 status, data, wait = await self._send(body)
             clock.stop()
             # A service that answered before is restarting; one that never did is not there.
             again = status in _TRANSIENT or (status == _UNREACHED and self._answered)
             if not again or attempt == _ATTEMPTS:
                 break
-            await asyncio.sleep(min(2.0 ** (attempt - 1) if wait is None else wait, _MAX_WAIT_S))
+            pause = _BACKOFF_S * 2 ** (attempt - 1) if wait is None else wait
+            if pause > until - time.monotonic():
+                asked = f"asks to wait {pause:.0f} s, " if wait is not None else ""
+                raise ItemError(f"HTTP {status}: {asked}deadline_s ({self._http.deadline_s:g} s) is over before")
+            await asyncio.sleep(pause)
         self._judge_status(status)
         if not 200 <= status < 300:
             raise ItemError(_NO_STATUS.get(status, f"HTTP {status}"))
@@ -125,7 +133,8 @@ class Endpoint(System):
         if self._session is None:
             headers = {k: v.reveal(f"{self._key}.headers.{k}") for k, v in self._http.headers.items()}
             self._session = aiohttp.ClientSession(
-                headers=headers,
+                headers={"Accept-Encoding": ACCEPTED, **headers},
+                auto_decompress=False,  # `_read` unpacks within bounds
                 connector=connector(str(self._url), self._http.private, limit=0),  # concurrency bounds it
                 timeout=aiohttp.ClientTimeout(total=None),  # `ask` bounds each attempt
                 trust_env=True,
@@ -162,11 +171,9 @@ class Endpoint(System):
         raise UserError(f"{self._key}: {self._host} {what}")
 
     def _read(self, data: bytes) -> Answer:
-        if len(data) > _MAX_BYTES:
-            raise ItemError(f"TooLong: more than {_MAX_BYTES} bytes")
         try:
-            value = json.loads(data.decode("utf-8"))
-        except (ValueError, RecursionError) as fault:
+            value = decoded(json.loads, data.decode("utf-8"))
+        except (UnicodeDecodeError, Undecodable) as fault:
             raise ItemError("NotJson: the body is not JSON in UTF-8") from fault
         return self._answer_in(value)
 
@@ -177,11 +184,26 @@ class Endpoint(System):
 
 
 async def _read_reply(reply: aiohttp.ClientResponse) -> tuple[int, bytes, float | None]:
-    data = await reply.content.read(_MAX_BYTES + 1)
-    while len(data) <= _MAX_BYTES and not reply.content.at_eof():
-        data += await reply.content.read(_MAX_BYTES + 1 - len(data))
+    data = await _read(reply)
     wait = None if reply.status < 400 else wait_of(reply.headers, _text(data), time.time())
     return reply.status, data, wait
+
+
+async def _read(reply: aiohttp.ClientResponse) -> bytes:
+    """The body, unpacked; that of an error is only looked through for a wait, so a strange one is none."""
+    good = 200 <= reply.status < 300
+    try:
+        body = Body(reply.headers.get("Content-Encoding", ""))
+        async for piece in reply.content.iter_chunked(1 << 16):
+            body.feed(piece)
+        return body.content()
+    except TooLong:
+        if good:
+            raise ItemError(f"TooLong: more than {LONGEST_REPLY >> 20} MiB") from None
+    except Undecodable as fault:
+        if good:
+            raise ItemError(f"Damaged: the body cannot be unpacked ({fault})") from None
+    return b""
 
 
 def _text(data: bytes) -> str:

@@ -118,6 +118,22 @@ def test_a_lone_429_holds_nobody_else_and_a_second_in_a_row_everybody():
     assert second == pytest.approx(7.0, abs=0.01)
 
 
+def test_a_row_that_is_refused_again_and_again_holds_nobody_else():
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        limiter = Limiter(None, None, WIDE, loop.time)
+        for _ in range(5):  # its retries, and its other metrics
+            limiter.release(await limiter.acquire(lambda: 1), "rate", 0, 7.0, "row 1")
+        begin = loop.time()
+        limiter.release(await limiter.acquire(lambda: 1), "rate", 0, 7.0, "row 2")
+        alone = loop.time() - begin
+        await limiter.acquire(lambda: 1)
+        assert loop.time() - begin == pytest.approx(7.0, abs=0.01)
+        return alone
+
+    assert virtual_time.run(main()) == 0
+
+
 def test_who_may_not_wait_so_long_is_told_at_once():
     async def main() -> None:
         limiter = Limiter(None, None, WIDE, asyncio.get_running_loop().time)

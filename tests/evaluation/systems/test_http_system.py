@@ -4,54 +4,17 @@ import asyncio
 import json
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
+from endpoints import Handler, make, run, serve
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation.systems import Answer, System, build_system
-from ragbench_dagster.settings import HttpSystem
-from ragbench_dagster.store import Workspace
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-@asynccontextmanager
-async def serve(handler: Handler) -> AsyncIterator[str]:
-    app = web.Application()
-    app.router.add_route("*", "/answer", handler)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    port = site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
-    try:
-        yield f"http://127.0.0.1:{port}/answer"
-    finally:
-        await runner.cleanup()
-
-
-def make(tmp_path: Path, url: str, **more: Any) -> System:
-    settings = HttpSystem.model_validate({"kind": "http", "url": url, **more})
-    return build_system("prod", settings, Workspace.open(tmp_path))
-
-
-def run(tmp_path: Path, handler: Handler, *queries: str, **more: Any) -> list[Answer]:
-    async def main() -> list[Answer]:
-        async with serve(handler) as url:
-            system = make(tmp_path, url, **more)
-            try:
-                return await asyncio.gather(
-                    *(system.answer({"example_id": "e1", "query": q, "history": ["before"]}) for q in queries)
-                )
-            finally:
-                await system.aclose()
-
-    return asyncio.run(main())
+from ragbench_dagster.evaluation.systems import Answer
 
 
 def say(**body: Any) -> Handler:
@@ -114,7 +77,7 @@ def test_get_sends_the_fields_as_parameters(tmp_path: Path) -> None:
 def test_faults_are_typed_and_quote_nothing(
     status: int, body: str, error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ragbench_dagster.evaluation.systems.http._MAX_WAIT_S", 0.01)
+    monkeypatch.setattr("ragbench_dagster.evaluation.systems.http._BACKOFF_S", 0.01)
 
     async def handler(request: web.Request) -> web.Response:
         return web.Response(status=status, text=body, content_type="application/json")
@@ -253,10 +216,9 @@ def test_wrong_settings_are_named(more: dict[str, Any], words: str, tmp_path: Pa
         make(tmp_path, **{"url": "http://127.0.0.1:1/answer", **more})
 
 
-def test_an_answer_of_unreasonable_length_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragbench_dagster.evaluation.systems.http._MAX_BYTES", 1000)
-    (answer,) = run(tmp_path, say(response="x" * 2000), "q")
-    assert answer.error == "TooLong: more than 1000 bytes"
+def test_an_answer_of_unreasonable_length_is_refused(tmp_path: Path) -> None:
+    (answer,) = run(tmp_path, say(response="x" * (8 << 20)), "q")
+    assert answer.error == "TooLong: more than 8 MiB"
     assert json.dumps(answer.response) == "null"
 
 
