@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ragbench_dagster.calibration.stats.chain import Chain
 from ragbench_dagster.calibration.stats.change import Sentinel, split_change
 from ragbench_dagster.calibration.stats.clustering import ClusteredChange, clustered_change
 from ragbench_dagster.reporting.baseline import Baseline, Baselines, Pairs
-from ragbench_dagster.reporting.night import Mask, Night
+from ragbench_dagster.reporting.night import Mask, Night, Scores
 from ragbench_dagster.settings import is_judged
 
 
@@ -29,26 +30,30 @@ def levels(pairs: Pairs, where: Mask | None = None) -> tuple[float | None, float
     return float(pairs.before.value[pairs.old[at]].mean()), float(pairs.after.value[pairs.new[at]].mean())
 
 
-def change_dict(change: ClusteredChange | None, baseline: Baseline, differs: str | None) -> dict[str, Any] | None:
-    """A change for the summary; None without shared examples."""
+def change_dict(
+    change: ClusteredChange | Chain | None, baseline: Baseline, differs: str | None
+) -> dict[str, Any] | None:
+    """A change for the summary, on the judge's own scale; None without shared examples."""
     if change is None:
         return None
-    return {
+    found = {
         "baseline": baseline.name,
         "value": change.value,
         "low": change.interval[0] if change.interval else None,
         "high": change.interval[1] if change.interval else None,
-        "n": change.n,
-        "gains": change.gains,
-        "losses": change.losses,
         "not_comparable": differs,
+        "clusters": change.clusters,
     }
+    if isinstance(change, Chain):
+        return {**found, "n": change.questions, "gains": None, "losses": None, "releases": change.releases}
+    return {**found, "n": change.n, "gains": change.gains, "losses": change.losses, "releases": 0}
 
 
 def split_of(night: Night, baseline: Baseline, pairs: Pairs) -> dict[str, Any] | None:
-    """The change of the overall mean since the baseline as judge + system + dataset, with intervals.
+    """The change of the overall mean since the baseline as judge + system + dataset + unscored, with intervals.
 
-    None for another system of the same night, or without shared examples.
+    Dataset: questions that only one of the two releases holds, or whose labels changed. Unscored: those of both
+    that were scored on one night alone. None for another system of the same night, or without shared examples.
     """
     if baseline.night is night or pairs.n < 2:
         return None
@@ -61,13 +66,26 @@ def split_of(night: Night, baseline: Baseline, pairs: Pairs) -> dict[str, Any] |
             return None
     # a verdict served from the ledger is the very verdict of the other night: it carries no drift
     fresh = float((after.keys[pairs.new] != before.keys[pairs.old]).mean())
+    kept_old, kept_new = _comparable(before, after, pairs.old), _comparable(after, before, pairs.new)
     found = split_change(
-        before.value[before.counted], after.value[after.counted],
-        np.searchsorted(np.flatnonzero(before.counted), pairs.old),
-        np.searchsorted(np.flatnonzero(after.counted), pairs.new),
+        before.value[kept_old], after.value[kept_new],
+        np.searchsorted(np.flatnonzero(kept_old), pairs.old),
+        np.searchsorted(np.flatnonzero(kept_new), pairs.new),
         sentinel, fresh,
     )  # fmt: skip
-    return {"baseline": baseline.name, **found.as_dict()}
+    total = float(after.value[after.counted].mean() - before.value[before.counted].mean())
+    unscored = {"value": total - found.total, "low": None, "high": None}
+    return {"baseline": baseline.name, **found.as_dict(), "total": total, "unscored": unscored}
+
+
+def _comparable(own: Scores, other: Scores, shared: Any) -> Mask:
+    """Counted rows that are shared, or of questions that the other night's table does not hold as scorable."""
+    paired = np.zeros(len(own.ids), dtype=bool)
+    paired[shared] = True
+    lost = np.array(
+        [(row := other.place.get(name)) is not None and not other.counted[row] for name in own.ids.tolist()]
+    )
+    return own.counted & (paired | ~lost)
 
 
 def sentinel_pair(before: Night, after: Night, metric: str) -> Sentinel | None:

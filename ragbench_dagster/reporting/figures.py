@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ragbench_dagster.calibration.stats.clustering import clustered_estimate
 from ragbench_dagster.calibration.stats.correction import Corrected
-from ragbench_dagster.calibration.stats.weighted import estimate
+from ragbench_dagster.calibration.stats.request_share import request_share
+from ragbench_dagster.calibration.stats.weighted import TOO_FEW
 from ragbench_dagster.reporting.correct import Corrector
 from ragbench_dagster.reporting.night import Mask, Scores
 from ragbench_dagster.settings import is_judged
@@ -49,26 +51,20 @@ def make_row(
     own = where & scores.in_gate
     statuses = dict(sorted(Counter(scores.status[own].tolist()).items()))
     at = own & scores.scored
-    values, weights = scores.value[at], scores.weight[at]
-    share = scores.share
-    each = estimate(values, None, share)
-    traffic = estimate(values, weights, share)
+    values, share = scores.value[at], scores.share
+    each = clustered_estimate(values, scores.cluster[at], None, share)
     facts: dict[str, Any] = {
         "n": each.n,
         "value": each.value,
         "low": each.low,
         "high": each.high,
+        "clusters": each.clusters,
+        "independent": each.n_effective,
         "note": each.note,
         "coverage": coverage(statuses),
         "statuses": statuses,
         "left_out": int((where & ~scores.in_gate).sum()),
-        "per_request": {
-            "value": traffic.value,
-            "low": traffic.low,
-            "high": traffic.high,
-            "n_effective": traffic.n_effective,
-            "note": traffic.note,
-        },
+        "per_request": requests_of(scores, at),
         "corrected": None,
     }
     corrected = None
@@ -80,6 +76,18 @@ def make_row(
     if full and is_judged(scores.metric):
         facts |= score_percentiles(scores, at)
     return Row(scores.system, scores.metric, dimension, part, facts, corrected)
+
+
+def requests_of(scores: Scores, at: Mask) -> dict[str, Any]:
+    """The figure per request: each question counts as often as it was asked in the release's window."""
+    found = request_share(scores.per_request[at], scores.weight[at], scores.count[at])
+    if found is None:
+        return {"value": None, "low": None, "high": None, "n": 0, "n_effective": 0.0, "note": None}
+    low, high = found.interval
+    note = f"only {found.n:.0f} effective requests" if found.n < TOO_FEW else None
+    return {
+        "value": found.value, "low": low, "high": high, "n": int(found.requests), "n_effective": found.n, "note": note,
+    }  # fmt: skip
 
 
 def as_dict(found: Corrected) -> dict[str, Any]:

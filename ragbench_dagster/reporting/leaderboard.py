@@ -11,8 +11,7 @@ from itertools import combinations
 from typing import Any
 
 from ragbench_dagster.calibration.stats.multiple import holm
-from ragbench_dagster.calibration.stats.paired import compare
-from ragbench_dagster.reporting.baseline import Baseline, Baselines
+from ragbench_dagster.reporting.baseline import Baseline, Baselines, Pairs
 from ragbench_dagster.reporting.compare import change_in
 from ragbench_dagster.reporting.conditions import other_conditions
 from ragbench_dagster.reporting.night import Night, Scores
@@ -57,7 +56,7 @@ def _pairs(
         if shared is None or shared.n == 0:
             continue
         gain = change_in(shared)
-        loss = compare(shared.after.value[shared.new], shared.before.value[shared.old], one.share and other.share)
+        loss = change_in(Pairs(shared.before, shared.after, shared.old, shared.new))
         if gain and loss:
             better, worse, change = (one, other, gain) if gain.value > 0 else (other, one, loss)
             p = min(1.0, 2 * min(gain.p_loss, loss.p_loss))

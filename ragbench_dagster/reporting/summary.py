@@ -6,8 +6,8 @@ summary.json:
         version,
         metrics: {METRIC: {
             overall: ROW, slices: [ROW, ...],
-            change: {baseline, total, shared, judge, system, dataset: {value, low, high}, n_shared,
-                     judged_afresh} | null,
+            change: {baseline, total, shared, judge, system, dataset, unscored: {value, low, high}, n_shared,
+                     judged_afresh} | null,           # parts add up to the total
             ppi: {value, low, high, weight} | null,          # check of the point where tonight's labels were used
             hint: text | null}},
         latency: {n, p50_ms, p95_ms, p99_ms: {value, low, high}, mean_ms, histogram, first_token, answers},
@@ -18,10 +18,12 @@ summary.json:
      pairwise: [...], judges: [calibration.night.agreement_rows, ...],
      drift: {drifted, line}}
 
-ROW: {system, metric, dimension, part, n, value, low, high, note, coverage, statuses: {STATUS: n}, left_out,
-      per_request: {value, low, high, n_effective, note, corrected (overall rows of judge metrics)},
+ROW: {system, metric, dimension, part, n, value, low, high, clusters, independent (questions that n counts like),
+      note, coverage, statuses: {STATUS: n}, left_out,
+      per_request: {value, low, high, n (sampled requests), n_effective, note, corrected (overall rows of judge
+                    metrics)},
       corrected: {method: labels|calibration|humans_only|none, value, low, high, reason, note} | null,
-      delta: {baseline, value, low, high, n, gains, losses, not_comparable} | null,
+      delta: {baseline, value, low, high, n, gains, losses, clusters, releases (linked), not_comparable} | null,
       mean_score, p10, p50, p90 (overall rows of judge metrics)}
 
 `dimension` is "overall", a column of `slices`, or "age" (new, known). Values are means per question; null
@@ -36,6 +38,7 @@ import pyarrow as pa
 
 from ragbench_dagster.calibration.night import agreement_rows, drift_line
 from ragbench_dagster.calibration.rows import read_calibration
+from ragbench_dagster.calibration.stats.chain import Chain
 from ragbench_dagster.reporting import latency, slices
 from ragbench_dagster.reporting.baseline import Baseline, Baselines, Pairs
 from ragbench_dagster.reporting.compare import baseline_for, change_dict, change_in, split_of
@@ -43,6 +46,7 @@ from ragbench_dagster.reporting.correct import Corrector, correctors
 from ragbench_dagster.reporting.cost import judge_cost
 from ragbench_dagster.reporting.figures import make_row
 from ragbench_dagster.reporting.hints import hint
+from ragbench_dagster.reporting.linked import Linked, follow, needs_links
 from ragbench_dagster.reporting.night import Mask, Night, Scores
 from ragbench_dagster.reporting.pairwise import pairwise_results
 from ragbench_dagster.reporting.tables import summary_tables
@@ -119,10 +123,17 @@ def metric_figures(
     baseline = baseline_for(baselines, scores.system, scores.metric)
     pairs = baselines.pairs(baseline, scores) if baseline else None
     differs = baselines.differs(baseline, scores.metric) if baseline else None
+    linked: Linked | str | None = None
+    if baseline and not differs and needs_links(baselines, baseline):
+        linked = follow(baselines, baseline, scores)
+        differs = linked if isinstance(linked, str) else None
     rows = []
     for dimension, part, where in slices.parts(scores, dims):
         row = make_row(scores, where, dimension, part, fix, full=dimension == slices.OVERALL).as_dict()
-        row["delta"] = _delta(baseline, pairs, where, differs)
+        chain = _linked(linked, dimension, part)
+        row["delta"] = (
+            change_dict(chain, baseline, None) if baseline and chain else _delta(baseline, pairs, where, differs)
+        )
         rows.append(row)
     return {
         "overall": rows[0],
@@ -130,6 +141,14 @@ def metric_figures(
         "change": split_of(night, baseline, pairs) if baseline and pairs else None,
         "ppi": fix.ppi(scores, scores.counted) if fix else None,
     }
+
+
+def _linked(linked: Linked | str | None, dimension: str, part: str) -> Chain | None:
+    """The change since the accepted night over its later releases; None where the paired one stands."""
+    if not isinstance(linked, Linked) or dimension not in (slices.OVERALL, "category"):
+        return None
+    found = linked.change(None if dimension == slices.OVERALL else part)
+    return found if isinstance(found, Chain) else None
 
 
 def _below_floor(night: Night, metric: str, row: dict[str, Any]) -> bool:

@@ -61,9 +61,9 @@ def _overall(systems: dict[str, Any]) -> dict[str, Any]:
         row = m["overall"]
         fix, delta = row["corrected"] or {}, row["delta"] or {}
         shown = _band(fix) or ("–" if not fix else f"none: {fix['reason']}")
-        traffic = row["per_request"]["value"]
+        traffic = _band(row["per_request"])
         rows.append([name, metric, _band(row), row["n"], row["coverage"], traffic, shown, _signed(delta)])
-    columns = ["system", "metric", "per question, 95 %", "n", "coverage", "per request", "corrected for the judge",
+    columns = ["system", "metric", "per question, 95 %", "n", "coverage", "per request, 95 %", "corrected for the judge",
                "change, paired"]  # fmt: skip
     return _table("Scores", columns, rows)
 
@@ -116,8 +116,8 @@ def _changes(systems: dict[str, Any]) -> dict[str, Any]:
     for name, metric, m in _figures(systems):
         if found := m["change"]:
             rows.append([name, metric, found["baseline"], found["total"],
-                         *(_band(found[part]) for part in ("judge", "system", "dataset"))])  # fmt: skip
-    columns = ["system", "metric", "since", "change", "judge", "system's part", "dataset"]
+                         *(_band(found.get(part)) for part in ("judge", "system", "dataset", "unscored"))])  # fmt: skip
+    columns = ["system", "metric", "since", "change", "judge", "system's part", "dataset", "not scored on both"]
     return _table("What changed", columns, rows)
 
 

@@ -91,8 +91,9 @@ def test_per_request_is_the_traffic_weighted_mean(maker):
     row = overall(summarise(made.ws, day), "hit_rate@5")
     assert row["value"] == 0.25
     assert row["per_request"]["value"] == pytest.approx(0.7)
-    assert row["per_request"]["n_effective"] <= 100 / 52 + 1e-9  # Kish: 10^2 / (49 + 3)
-    assert "effective rows" in row["per_request"]["note"]
+    variance = (49 * 0.3**2 + 3 * 0.7**2) / 10**2  # one sampled request each: sum w^2 (y - p)^2 / W^2
+    assert row["per_request"]["n_effective"] == pytest.approx(0.7 * 0.3 / variance)
+    assert "effective requests" in row["per_request"]["note"]
 
 
 def test_slices_by_category_and_by_a_column_that_the_user_names(maker):

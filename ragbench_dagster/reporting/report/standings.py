@@ -82,6 +82,8 @@ def standing(name: str, metric: str, figures: dict[str, Any], gate: dict[str, An
         verdict=verdict,
         failing=failing,
         hint=flat(figures.get("hint") or "", 300),
+        clusters=row.get("clusters"),
+        independent=row.get("independent"),
         unit_range=all(v is None or 0 <= v <= 1 for v in (raw.value, raw.low, raw.high)),
     )
 
@@ -169,7 +171,7 @@ def splits(summary: dict[str, Any]) -> list[Split]:
             change = figures.get("change")
             if not change:
                 continue
-            parts = [(key, Figure.of(change.get(key))) for key in ("total", "system", "judge", "dataset")]
+            parts = [(key, Figure.of(change.get(key))) for key in ("total", "system", "judge", "dataset", "unscored")]
             found.append(Split(name, metric, flat(change.get("baseline"), 60), change.get("n_shared") or 0, parts))
     return sorted(found, key=lambda s: (-abs(s.parts[0][1].value or 0.0), s.system, s.metric))
 

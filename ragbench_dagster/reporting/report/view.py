@@ -56,6 +56,8 @@ class Standing:
     failing: int  # cases below full marks
     hint: str
     unit_range: bool  # the value lies in 0..1
+    clusters: int | None = None  # things that the questions are about
+    independent: float | None = None  # independent questions that n counts like
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ class Split:
     metric: str
     baseline: str
     n_shared: int
-    parts: list[tuple[str, Figure]]  # total, system, judge, dataset
+    parts: list[tuple[str, Figure]]  # total, system, judge, dataset, unscored
 
 
 @dataclass(frozen=True)
