@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+_SAME = 1e-12  # nearer than this two numbers are one: what is left is the rounding of floats
+
 
 def decimal(value: float, places: int = 3, signed: bool = False) -> str:
     """`value` to `places`; with more digits where rounding would make a 0 or a 1 of what is neither.
@@ -17,11 +19,14 @@ def decimal(value: float, places: int = 3, signed: bool = False) -> str:
     sign = "+" if signed else ""
     if not math.isfinite(value):
         return "infinite" if value > 0 else "minus infinite" if value < 0 else "unknown"
+    for whole in (0.0, 1.0, -1.0):
+        if math.isclose(value, whole, rel_tol=0, abs_tol=_SAME):
+            return f"{abs(whole) if whole == 0 else whole:{sign if whole else ''}.{places}f}"
     for digits in range(places, 13):
         text = f"{value:{sign}.{digits}f}"
-        if float(text) not in (0.0, 1.0, -1.0) or float(text) == value:
-            return "0." + "0" * places if float(text) == 0.0 and not signed else text
-    return f"{value:{sign}.1e}"
+        if float(text) not in (0.0, 1.0, -1.0):
+            return text
+    return text
 
 
 def percent(share: float) -> str:
@@ -55,7 +60,7 @@ def _trimmed(value: float, exact: tuple[float, ...]) -> str:
         return "unknown"
     for digits in range(1, 12):
         rounded = round(value, digits)
-        if rounded not in exact or math.isclose(value, rounded, rel_tol=0, abs_tol=1e-12):
+        if rounded not in exact or math.isclose(value, rounded, rel_tol=0, abs_tol=_SAME):
             text = f"{rounded:.{digits}f}".rstrip("0").rstrip(".")
             return "0" if text in ("-0", "") else text
     return f"{value:.1e}"

@@ -73,7 +73,7 @@ def test_unknown_is_a_dash_in_every_format(value):
         (text.number, 12_345, "12,345"),
         (text.number, 12_345.6, "12,346"),
         (text.number, True, "yes"),
-        (text.signed, -0.0004, "0.000"),
+        (text.signed, -0.0004, "−0.0004"),
         (text.signed, -0.01, "−0.010"),
         (text.signed, 0.01, "+0.010"),
         (text.percent, 1.0, "100 %"),

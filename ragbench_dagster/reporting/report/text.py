@@ -11,6 +11,8 @@ import re
 import unicodedata
 from typing import Any
 
+from ragbench_dagster.number_words import decimal
+
 # Overrides and isolates reorder what follows them, on our page too: they are shown instead of obeyed.
 _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
@@ -59,7 +61,9 @@ def number(value: Any, digits: int = 3) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.{digits}f}"
+        if abs(value) >= 1000:
+            return f"{value:,.0f}"
+        return decimal(value, digits) if digits else f"{value:.0f}"
     return flat(value)
 
 
@@ -67,8 +71,7 @@ def signed(value: float | None, digits: int = 3) -> str:
     """A difference, with its sign (a real minus) even where it is small."""
     if value is None or not math.isfinite(value):
         return DASH
-    text = f"{value:+.{digits}f}"
-    return text[1:] if float(text) == 0 else text.replace("-", "−")
+    return f"{0:.{digits}f}" if value == 0 else decimal(value, digits, signed=True).replace("-", "−")
 
 
 def p_value(value: float | None) -> str:
