@@ -13,10 +13,7 @@ WRONG = {
     "dedupe-roman-numerals": "8, numbers written as letters",
     "dedupe-technical-twins": "9, names of things are unknown words",
     "pii-announced-names-scripts": "6, announced names",
-    "pii-defanged-addresses": "4, half-hidden addresses",
-    "pii-home-folder-names": "2, account names in paths",
     "pii-labelled-numbers": "5, labelled numbers",
-    "pii-payload-in-question": "3, payloads",
 }
 
 

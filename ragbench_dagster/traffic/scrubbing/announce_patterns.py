@@ -51,6 +51,7 @@ SPEAKER = re.compile(
     r"(?:^|(?<=[\n>]))[ \t]{0,3}(?P<n>[^\W\d_]{2,30}(?:[ \t][^\W\d_]{1,30}){0,2})[ \t]?:(?=[ \t]*[\\\"“'‘A-Z])",
     re.MULTILINE,
 )
+QUOTED = re.compile(r"[ \t]*\\?[\"“'‘]")
 # Alone on its line above an address: `> Esat Jeknić`.
 HEAD = re.compile(
     r"^[ \t>?*•-]{0,8}(?P<n>[^\W\d_]{2,30}(?:[ \t]+(?:[^\W\d_]\.?|[^\W\d_][^\W\d_'’.-]{1,30})){1,3})[ \t]*$",

@@ -18,7 +18,7 @@ from ragbench_dagster.traffic.scrubbing.lexicon import (
     STOP,
     Lexicon,
 )
-from ragbench_dagster.traffic.scrubbing.spans import Span
+from ragbench_dagster.traffic.scrubbing.spans import Evidence, Span
 from ragbench_dagster.traffic.scrubbing.words import FORM, WORD, titled
 
 Tokens = list[tuple[int, int, str]]  # start, end, word
@@ -51,6 +51,16 @@ def take(text: str, at: int, lex: Lexicon, strong: bool, alone: bool = False) ->
         if given and _is_given(given[0], words[0][2], lex):
             return given.end()
     return last
+
+
+def _listed(name: str, lex: Lexicon) -> bool:
+    """A listed name, or several words: more than a weak announcement alone."""
+    return len(name.split()) > 1 or bool(lex.flags(name) & NAME)
+
+
+def _listed_word(label: str, lex: Lexicon) -> bool:
+    """One of the words is a name and no ordinary one: "luis:" speaks, "Traceback:" does not."""
+    return any(b & NAME and not b & (ORDINARY | PRODUCT | STOP) for b in map(lex.flags, label.split()))
 
 
 def _begins_with_given(text: str, at: int, lex: Lexicon) -> bool:
@@ -166,19 +176,23 @@ def announced(facts: Facts, lex: Lexicon) -> Iterator[Span]:
         for match in pattern.finditer(text):
             if match[0].strip().lower() == "im" and not _begins_with_given(text, match.end(), lex):
                 continue  # "im" is German for "in the"
-            end = take(text, match.end(), lex, strong, alone=not strong and say.KIN.match(match[0]) is not None)
+            kin = say.KIN.match(match[0]) is not None
+            end = take(text, match.end(), lex, strong, alone=not strong and kin)
             if end:
-                yield Span(match.end(), end, "PERSON", 0.9)
+                sure = strong or kin or _listed(text[match.end() : end], lex)
+                said = Evidence.ANNOUNCED if sure else Evidence.BESIDE
+                yield Span(match.end(), end, "PERSON", 0.9, said)
     for match in say.SIGNED.finditer(text):
         end = take(text, match.end(), lex, strong=False, alone=True)
         if end and say.AFTER_SIGNED.match(text, end):
-            yield Span(match.end(), end, "PERSON", 0.9)
+            yield Span(match.end(), end, "PERSON", 0.9, Evidence.ANNOUNCED)
     for match in say.TITLE.finditer(text):
         yield from _after_title(text, match, lex)
     if ":" in text:
         for match in say.SPEAKER.finditer(text):
-            if take(text, match.start("n"), lex, strong=False) == match.end("n"):
-                yield Span(match.start("n"), match.end("n"), "PERSON", 0.6)
+            speaks = _listed_word(match["n"], lex) or say.QUOTED.match(text, match.end())
+            if speaks and take(text, match.start("n"), lex, strong=False) == match.end("n"):
+                yield Span(match.start("n"), match.end("n"), "PERSON", 0.6, Evidence.FORM)
     if "\n" in text and facts.digits >= 3:
         yield from _heads(text, lex)
 
@@ -199,7 +213,7 @@ def _heads(text: str, lex: Lexicon) -> Iterator[Span]:
         if (place == 0 and listed + rare == len([w for w in words if len(w[2]) > 1])) or (
             listed >= 2 and bits[0] & FIRST
         ):
-            yield Span(match.start("n"), match.end("n"), "PERSON", 0.5)
+            yield Span(match.start("n"), match.end("n"), "PERSON", 0.5, Evidence.FORM)
 
 
 def _after_title(text: str, match: re.Match[str], lex: Lexicon) -> Iterator[Span]:
@@ -225,7 +239,7 @@ def _after_title(text: str, match: re.Match[str], lex: Lexicon) -> Iterator[Span
     if end is None and titled(word[0]):
         end = word.end()
     if end:
-        yield Span(match.end(), end, "PERSON", 0.85)
+        yield Span(match.end(), end, "PERSON", 0.85, Evidence.ANNOUNCED)
 
 
 def might_announce(facts: Facts) -> bool:

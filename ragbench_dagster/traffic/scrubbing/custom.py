@@ -14,7 +14,7 @@ from typing import Any
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.settings import Recognizer
 from ragbench_dagster.traffic.scrubbing.alphabets import bounded
-from ragbench_dagster.traffic.scrubbing.spans import Span
+from ragbench_dagster.traffic.scrubbing.spans import Evidence, Span
 
 Find = Callable[[str], Iterator[Span]]
 
@@ -39,7 +39,7 @@ def _by_pattern(entity: str, pattern: re.Pattern[str], score: float) -> Find:
     def find(text: str) -> Iterator[Span]:
         for match in pattern.finditer(text):
             if match.end() > match.start():
-                yield Span(match.start(), match.end(), entity, score)
+                yield Span(match.start(), match.end(), entity, score, Evidence.OWN)
 
     return find
 
@@ -60,10 +60,10 @@ def _by_import(where: str, recognizer: Recognizer) -> Find:
     def find(text: str) -> Iterator[Span]:
         if analyze is not None:
             for result in analyze(text, list(getattr(made, "supported_entities", [entity])), None) or ():
-                yield Span(result.start, result.end, entity, result.score)
+                yield Span(result.start, result.end, entity, result.score, Evidence.OWN)
         else:
             for start, end in made(text):
-                yield Span(start, end, entity, score)
+                yield Span(start, end, entity, score, Evidence.OWN)
 
     return find
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from ragbench_dagster.traffic.scrubbing.alphabets import LEFT, RIGHT, UNSPACED
 from ragbench_dagster.traffic.scrubbing.facts import Facts
-from ragbench_dagster.traffic.scrubbing.spans import Span
+from ragbench_dagster.traffic.scrubbing.spans import Evidence, Span
 
 # literal that must be in the text -> the key's shape. Prefixes as the providers document them.
 _PREFIXED: tuple[tuple[str, str], ...] = (
@@ -154,26 +154,26 @@ def secrets(facts: Facts) -> Iterator[Span]:
         for match in _AUTHORIZATION.finditer(text):
             value = match["v"]
             if re.search(r"\d", value) or len(value) >= 24:
-                yield Span(match.start("v"), match.end("v"), "SECRET")
+                yield Span(match.start("v"), match.end("v"), "SECRET", evidence=Evidence.ANNOUNCED)
     if any(word in folded for word in _NAMED_WORDS):
         for match in _NAMED.finditer(text):
             if match["quoted"] is not None:
                 if not match["quoted"].isspace():
-                    yield Span(match.start("quoted"), match.end("quoted"), "SECRET")
+                    yield Span(match.start("quoted"), match.end("quoted"), "SECRET", evidence=Evidence.ANNOUNCED)
             elif _looks_secret(match["v"], match["sep"]):
                 value = match["v"].rstrip(".,;:?)]}")
-                yield Span(match.start("v"), match.start("v") + len(value), "SECRET")
+                yield Span(match.start("v"), match.start("v") + len(value), "SECRET", evidence=Evidence.ANNOUNCED)
         for match in _BESIDE.finditer(text):
             value = match["v"].rstrip(".,;:?)]}")
             if _mixed(value):
-                yield Span(match.start("v"), match.start("v") + len(value), "SECRET")
+                yield Span(match.start("v"), match.start("v") + len(value), "SECRET", evidence=Evidence.BESIDE)
     if facts.digit:
         for match in _RANDOM.finditer(text):
             if _random(match[0]):
                 yield Span(match.start(), match.end(), "SECRET")
     if facts.digit and any(word in folded for word in _NUMBER_WORDS):
         for match in _NUMBERED.finditer(text):
-            yield Span(match.start("v"), match.end("v"), "SECRET")
+            yield Span(match.start("v"), match.end("v"), "SECRET", evidence=Evidence.ANNOUNCED)
 
 
 def might_secret(facts: Facts) -> bool:

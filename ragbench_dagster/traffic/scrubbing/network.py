@@ -22,16 +22,10 @@ _DOMAIN = re.compile(
 _SIGNS = r".+%&~!#$'*?^{|}-"
 _LOCAL = re.compile(rf"[{LATIN}0-9_{_SIGNS}]{{1,64}}\Z|[^\W{LATIN}{UNSPACED}]{{1,64}}\Z|[{UNSPACED}]{{1,64}}\Z")
 _COPULA = re.compile(r".*[是为為はを:：은는คือ]", re.DOTALL)
-_SPELLED = re.compile(
-    r"\b[\w.+-]{1,64}\s?(?:\(at\)|\[at\]|\{at\}|\sat\s)\s?[\w-]{1,63}"
-    r"(?:\s?(?:\(dot\)|\[dot\]|\{dot\}|\sdot\s|\.)\s?[\w-]{1,63}){0,3}?"
-    r"\s?(?:\(dot\)|\[dot\]|\{dot\}|\sdot\s)\s?(?:com|org|net|edu|gov|io|co|de|uk|fr|es|it|nl|eu|info|dev|app)\b",
-    re.IGNORECASE,
-)
 
 
 def emails(facts: Facts) -> Iterator[Span]:
-    """E-mail addresses, also percent-encoded and spelled out ("ana (at) example dot org")."""
+    """E-mail addresses, also percent-encoded; those in disguise belong to `disguises`."""
     text = facts.text
     for match in _DOMAIN.finditer(text):
         before = text[max(0, match.start() - 64) : match.start()]
@@ -41,13 +35,10 @@ def emails(facts: Facts) -> Iterator[Span]:
         name = _COPULA.sub("", local[0]) if _UNSPACED.match(local[0]) else local[0].lstrip(".%&~!#$'*?^{|}-")
         if name and re.search(r"\w", name):
             yield Span(match.start() - len(name), match.end(), "EMAIL_ADDRESS")
-    if "dot" in facts.folded and "at" in facts.folded:
-        for match in _SPELLED.finditer(text):
-            yield Span(match.start(), match.end(), "EMAIL_ADDRESS")
 
 
 def might_email(facts: Facts) -> bool:
-    return facts.at or ("dot" in facts.folded and "at" in facts.folded)
+    return facts.at
 
 
 _UNSPACED = re.compile(f"[{UNSPACED}]")

@@ -18,7 +18,7 @@ from ragbench_dagster.traffic.scrubbing.lexicon import (
     PRODUCT,
     STOP,
 )  # fmt: skip
-from ragbench_dagster.traffic.scrubbing.spans import Span
+from ragbench_dagster.traffic.scrubbing.spans import Evidence, Span
 from ragbench_dagster.traffic.scrubbing.words import FIRM, FORM, Words, stem, titled
 
 
@@ -34,7 +34,8 @@ def pairs(text: str, words: Words) -> Iterator[Span]:
             if last is not None and bits & PRODUCT and not words[last][3] & LAST:
                 last = None
             if last is not None and not FIRM.match(text, words[last][1]):
-                yield Span(start, stem(words[last]), "PERSON", 0.7)
+                both = words[at][3] & NAME and words[last][3] & LAST
+                yield Span(start, stem(words[last]), "PERSON", 0.7, Evidence.NAMES if both else Evidence.FORM)
                 step = last - at + 1
         at += step
 
@@ -81,7 +82,7 @@ def listed(text: str, words: Words) -> Iterator[Span]:
             if sure >= 2 and 2 * sure >= len(run):
                 for i in run:
                     if not words[i][3] & STOP and (words[i][3] & NAME or titled(words[i][2])):
-                        yield Span(words[i][0], stem(words[i]), "PERSON", 0.6)
+                        yield Span(words[i][0], stem(words[i]), "PERSON", 0.6, Evidence.NAME)
             at = run[-1] + 1
         else:
             at += 1
@@ -133,7 +134,7 @@ def implied(text: str, words: Words, found: list[Span]) -> Iterator[Span]:
         known = word[3] & (STOP | PRODUCT) or (word[3] & KNOWN and not word[3] & NAME)
         repeated = text[word[0] : stem(word)] in parts
         if repeated or (titled(word[2]) and not known and _coupled(text, words, at, alone)):
-            yield Span(word[0], stem(word), "PERSON", 0.4)
+            yield Span(word[0], stem(word), "PERSON", 0.4, Evidence.IMPLIED)
 
 
 def _within(words: Words, found: list[Span]) -> dict[tuple[int, int], list[int]]:

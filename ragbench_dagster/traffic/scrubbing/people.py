@@ -23,7 +23,7 @@ from ragbench_dagster.traffic.scrubbing.lexicon import (
     Lexicon,
 )  # fmt: skip
 from ragbench_dagster.traffic.scrubbing.pairs import implied, listed, pairs
-from ragbench_dagster.traffic.scrubbing.spans import Span
+from ragbench_dagster.traffic.scrubbing.spans import Evidence, Span
 from ragbench_dagster.traffic.scrubbing.words import (
     FIRM,
     FORM,
@@ -108,7 +108,7 @@ def _singles(text: str, words: Words, facts: Facts) -> Iterator[Span]:
             continue
         if not bits & NAME:
             if not bits & KNOWN and _shows(text, start, end, word, bits) and not _covered(facts, start, end, _PLACES):
-                yield Span(start, stem((start, end, word, bits)), "PERSON", 0.4)
+                yield Span(start, stem((start, end, word, bits)), "PERSON", 0.4, Evidence.FORM)
             continue
         if foreign and bits & FOREIGN and not bits & FIRST:
             continue
@@ -126,7 +126,7 @@ def _singles(text: str, words: Words, facts: Facts) -> Iterator[Span]:
         firm = _covered(facts, start, end, ("ORG",))
         if firm and firm[1] - firm[0] > end - start + 1:
             continue
-        yield Span(start, stem((start, end, word, bits)), "PERSON", 0.5)
+        yield Span(start, stem((start, end, word, bits)), "PERSON", 0.5, Evidence.NAME)
 
 
 def _dated(text: str, start: int, end: int) -> bool:
@@ -159,7 +159,7 @@ def _joined(text: str, start: int, end: int) -> bool:
     """Part of an identifier or a file name."""
     return bool(
         re.match(r"[._/\\@-][\w]|_", text[end : end + 2])
-        or re.search(r"[\w][._/\\@-]\Z|_\Z", text[max(0, start - 2) : start])
+        or re.search(r"[\w][._/\\@-]\Z|[_\d]\Z", text[max(0, start - 2) : start])
     )
 
 
@@ -192,4 +192,4 @@ def _gated(text: str, start: int, end: int, lex: Lexicon, foreign: bool) -> Iter
         return
     stop = words[-1].end() - (2 if words[-1][0].endswith("'s") else 0)
     if not _joined(text, start + words[0].start(), start + stop):
-        yield Span(start + words[0].start(), start + stop, "PERSON", 0.6)
+        yield Span(start + words[0].start(), start + stop, "PERSON", 0.6, Evidence.MODEL)

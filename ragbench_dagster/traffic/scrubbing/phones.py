@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from ragbench_dagster.traffic.scrubbing.alphabets import LEFT, RIGHT
 from ragbench_dagster.traffic.scrubbing.facts import Facts
-from ragbench_dagster.traffic.scrubbing.spans import Span
+from ragbench_dagster.traffic.scrubbing.spans import Evidence, Span
 
 _CANDIDATE = re.compile(
     r"(?<![\d])(?<!\d[.,:/])(?:\+{1,2}|00|\(\+|\()?\d(?:[ ().-]{0,3}\d|/\d|x\d){4,24}"
@@ -105,7 +105,8 @@ def phones(facts: Facts) -> Iterator[Span]:
             if valid(number) or (len(number) >= 9 and named):
                 yield Span(start, end, "PHONE_NUMBER")
         elif not _part_of_something(before, after) and (_said(before, after) or _looks_dialled(raw, number)):
-            yield Span(start, end, "PHONE_NUMBER")
+            said = Evidence.ANNOUNCED if _said(before, after) else Evidence.SHAPE
+            yield Span(start, end, "PHONE_NUMBER", evidence=said)
 
 
 def _edges(match: re.Match[str]) -> tuple[int, int]:

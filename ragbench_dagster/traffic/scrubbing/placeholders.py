@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ragbench_dagster.traffic.scrubbing.alphabets import bounded
+from ragbench_dagster.traffic.scrubbing.alphabets import RIGHT, bounded
 from ragbench_dagster.traffic.scrubbing.lexicon import NAME, ORDINARY, STOP, Lexicon, key_of
-from ragbench_dagster.traffic.scrubbing.spans import PLACEHOLDER, Span, clear_of, resolve
+from ragbench_dagster.traffic.scrubbing.spans import PLACEHOLDER, Evidence, Span, clear_of, resolve
 
 _BY_DIGITS = {"PHONE_NUMBER", "CREDIT_CARD", "US_SSN", "US_ITIN"}
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -94,16 +94,16 @@ def scrub_request(request: Request, found: Sequence[Sequence[Span]], lex: Lexico
     """`request` with the spans `found` in each of its texts, and their repetitions elsewhere, replaced."""
     texts = request.all_texts
     numbering = Numbering(texts)
-    values: dict[tuple[str, str], str] = {}
-    for text, spans in zip(texts, found, strict=True):
-        for span in spans:
-            value = text[span.start : span.end]
-            values.setdefault((span.type, identity(value, span.type)), value)
-    repeated = _repetitions(values, lex)
+    everywhere = _repetitions(_values(texts, found, strong=True), lex)
     scrubbed: list[str] = []
     counts: Counter[str] = Counter()
     for text, spans in zip(texts, found, strict=True):
-        more = [Span(m.start(), m.end(), type_) for type_, pattern in repeated for m in pattern.finditer(text)]
+        repeated = [*everywhere, *_same_spelling(_values([text], [spans], strong=False))]
+        more = [
+            Span(m.start(), m.end(), type_, evidence=Evidence.IMPLIED)
+            for type_, pattern in repeated
+            for m in pattern.finditer(text)
+        ]
         zones = [(s.start, s.end) for s in spans] + [m.span() for m in PLACEHOLDER.finditer(text)]
         every = sorted([*spans, *resolve(clear_of(more, zones), text)], key=lambda s: s.start) if more else list(spans)
         _learn_aliases(text, every, numbering)
@@ -119,6 +119,23 @@ def scrub_request(request: Request, found: Sequence[Sequence[Span]], lex: Lexico
         question=is_question(scrubbed[0]),
         counts=dict(sorted(counts.items())),
     )
+
+
+def _values(texts: Sequence[str], found: Sequence[Sequence[Span]], strong: bool) -> dict[tuple[str, str], str]:
+    """(type, what makes it the same value) -> a spelling, of the findings with strong or with weak evidence."""
+    values: dict[tuple[str, str], str] = {}
+    for text, spans in zip(texts, found, strict=True):
+        for span in spans:
+            if span.evidence.strong is strong:
+                value = text[span.start : span.end]
+                values.setdefault((span.type, identity(value, span.type)), value)
+    return values
+
+
+def _same_spelling(values: dict[tuple[str, str], str]) -> list[tuple[str, re.Pattern[str]]]:
+    """Patterns for weak findings: the text that showed the evidence may repeat the value letter by letter."""
+    kept = sorted({(type_, value) for (type_, _), value in values.items() if len(value) >= 3}, key=lambda v: -len(v[1]))
+    return [(type_, re.compile(bounded(re.escape(value), value))) for type_, value in kept]
 
 
 def _learn_aliases(text: str, spans: Sequence[Span], numbering: Numbering) -> None:
@@ -141,6 +158,9 @@ def _repetitions(values: dict[tuple[str, str], str], lex: Lexicon | None) -> lis
         if type_ in _BY_DIGITS and len(same) >= 6 and same.isdigit():
             body = r"[ ().+/-]{0,2}".join(same)
             patterns.append((type_, re.compile(rf"(?<!\d){body}(?!\d)")))
+        elif type_ == "PERSON" and lex is not None and lex.flags(value) & ORDINARY:
+            if value[0].isupper():  # "Will": a name where it stands inside a sentence, else the word
+                patterns.append((type_, re.compile(rf"(?<=[\w,;:][ ]){re.escape(value)}{RIGHT}")))
         elif len(same) >= 3 and not PLACEHOLDER.fullmatch(value):
             body = r"\s+".join(re.escape(word) for word in value.split())
             patterns.append((type_, re.compile(bounded(body, value), re.IGNORECASE)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +16,10 @@ from ragbench_dagster.traffic.scrubbing import (
     announced,
     births,
     custom,
+    disguises,
     finance,
+    home_folders,
+    keyed_values,
     keys,
     national,
     network,
@@ -29,10 +33,11 @@ from ragbench_dagster.traffic.scrubbing.facts import Facts
 from ragbench_dagster.traffic.scrubbing.lexicon import lexicon
 from ragbench_dagster.traffic.scrubbing.ner import installed_model, ner_for
 from ragbench_dagster.traffic.scrubbing.placeholders import Numbering, Request, ScrubbedRequest, scrub_request
-from ragbench_dagster.traffic.scrubbing.spans import PLACEHOLDER, Span, clear_of, resolve
+from ragbench_dagster.traffic.scrubbing.spans import PLACEHOLDER, Evidence, Span, clear_of, resolve
 from ragbench_dagster.traffic.scrubbing.view import View, view_of
 
 RULES = "2026-12-01"  # changed with every change of the rules that can change a result
+_CLOSING = re.compile(r"</([A-Z][A-Z0-9_]*)>")
 _MASK = "\ue000"  # private use: no letter, no digit, no space
 CACHE_CHARS = 8_000_000  # characters of distinct texts whose spans are remembered
 Finder = tuple[frozenset[str], Callable[[Facts], bool], Callable[[Facts], Iterable[Span]]]
@@ -59,7 +64,7 @@ class Scrubber:
         self._persons = "PERSON" in self.chosen
         self._labels = {label: name for name, labels in NER_LABELS.items() if name in self.chosen for label in labels}
         self.ner = ner_for(settings.ner) if self._persons or self._labels else None
-        self._lexicon = lexicon() if self._persons or "ADDRESS" in self.chosen else None
+        self._lexicon = lexicon() if self.chosen.entities & {"PERSON", "ADDRESS", "DATE_OF_BIRTH"} else None
         self._finders = list(self._build(countries))
         self._cache: OrderedDict[str, tuple[Span, ...]] = OrderedDict()
         self._cached_chars = 0
@@ -84,7 +89,19 @@ class Scrubber:
             (("DATE_OF_BIRTH",), births.might_birth, births.births),
             (("PHONE_NUMBER",), phones.might_phone, phones.phones),
         ]
+        bare = (network.emails, lambda f: network.urls(f, narrow), network.addresses)
+        table.append(
+            (
+                ("EMAIL_ADDRESS", "URL", "IP_ADDRESS"),
+                disguises.might_disguise,
+                lambda f: disguises.disguised(f, bare),
+            )
+        )
         if (lex := self._lexicon) is not None:
+            table.append((("PERSON",), home_folders.might_home, lambda f: home_folders.home_folders(f, lex)))
+            table.append(
+                (("PERSON", "DATE_OF_BIRTH"), keyed_values.might_keyed, lambda f: keyed_values.keyed_values(f, lex))
+            )
             table.append((("ADDRESS",), streets.might_street, lambda f: streets.streets(f, lex)))
             table.append((("PERSON",), announced.might_announce, lambda f: announced.announced(f, lex)))
             table.append((("PERSON",), lambda f: people.might_people(f, lex), lambda f: people.people(f, lex)))
@@ -189,7 +206,7 @@ class Scrubber:
         for own in self._own:
             found.extend(own(facts.text))
         for label, name in self._labels.items():
-            found.extend(Span(a, b, name, 0.5) for a, b in facts.entities.get(label, ()))
+            found.extend(Span(a, b, name, 0.5, Evidence.MODEL) for a, b in facts.entities.get(label, ()))
         if not found:
             return []
         found = self._allowed.keep(found, view.text)
@@ -211,8 +228,14 @@ def _with_masked(text: str, spans: tuple[Span, ...]) -> tuple[Span, ...]:
 
 
 def _masked(text: str) -> str:
-    """Placeholders that are already there as signs without meaning: their words and digits are no evidence."""
-    return PLACEHOLDER.sub(lambda m: _MASK * len(m[0]), text) if "<" in text else text
+    """Placeholders that are already there as signs without meaning: their words and digits are no evidence.
+
+    `<DOB>` with a `</DOB>` is a tag of a payload, and says what stands inside.
+    """
+    if "<" not in text:
+        return text
+    closed = set(_CLOSING.findall(text)) if "</" in text else set()
+    return PLACEHOLDER.sub(lambda m: m[0] if m[0][1:-1] in closed else _MASK * len(m[0]), text)
 
 
 def scrubber_version(settings: Scrub) -> str:

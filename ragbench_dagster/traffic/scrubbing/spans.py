@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 # A placeholder that is already in the text: `<PERSON>` or `<PERSON_1>`. It passes through unharmed.
 PLACEHOLDER = re.compile(r"<([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*?)(?:_(\d{1,9}))?>")
@@ -19,6 +20,28 @@ PRIORITY = {name: rank for rank, name in enumerate(_ORDER)}
 LAST = {"PERSON": 100, "ORGANIZATION": 101, "LOCATION": 102, "NRP": 103, "DATE_TIME": 104}
 
 
+class Evidence(StrEnum):
+    """What a finding rests on. Weak evidence speaks for the place where it was found and for no other."""
+
+    SHAPE = "shape"  # an identifier's own form or check digit
+    ANNOUNCED = "announced"  # words, a label, a key or a path that say what follows
+    NAMES = "names"  # a given name with a family name
+    OWN = "own"  # `scrub.recognizers`
+    NAME = "name"  # a single listed name
+    BESIDE = "beside"  # a word beside it, without "is" or a colon
+    FORM = "form"  # the form of a rare word, or the verb after it
+    MODEL = "model"  # the NER model alone
+    IMPLIED = "implied"  # joined to, or repeating a part of, another finding
+
+    @property
+    def strong(self) -> bool:
+        """It holds for the value wherever the request repeats it."""
+        return self in _STRONG
+
+
+_STRONG = frozenset({Evidence.SHAPE, Evidence.ANNOUNCED, Evidence.NAMES, Evidence.OWN})
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """Personal data at `text[start:end]`; offsets count characters of the input text."""
@@ -27,6 +50,7 @@ class Span:
     end: int
     type: str
     score: float = 1.0
+    evidence: Evidence = Evidence.SHAPE
 
 
 def rank(type_: str) -> int:
@@ -41,12 +65,32 @@ def resolve(found: Iterable[Span], text: str) -> list[Span]:
     too (a leak is worse than a long placeholder), unless no letter or digit is in it.
     """
     taken: list[Span] = []  # sorted by start, without overlaps
-    for span in sorted(found, key=lambda s: (rank(s.type), s.start - s.end, s.start, s.type)):
+    ordered = sorted(found, key=lambda s: (rank(s.type), s.start - s.end, s.start, s.type, not s.evidence.strong))
+    for span in ordered:
         for piece in _outside(span, taken):
             start, end = _trim(text, piece.start, piece.end)
             if start < end and (piece == span or _worth(text[start:end], span.type)):
-                insort(taken, Span(start, end, span.type, span.score), key=_start)
-    return taken
+                insort(taken, replace(span, start=start, end=end), key=_start)
+    return _strengthened(taken, ordered)
+
+
+def _strengthened(taken: list[Span], found: list[Span]) -> list[Span]:
+    """`taken`, each with the evidence of a stronger finding of its type that it swallowed."""
+    if all(span.evidence.strong for span in taken):
+        return taken
+    reach: dict[str, tuple[list[int], list[Span]]] = {}  # type -> (starts, of those up to there the one that ends last)
+    for other in sorted((s for s in found if s.evidence.strong), key=_start):
+        starts, furthest = reach.setdefault(other.type, ([], []))
+        starts.append(other.start)
+        furthest.append(other if not furthest or other.end > furthest[-1].end else furthest[-1])
+    return [span if span.evidence.strong else _lifted(span, *reach.get(span.type, ([], []))) for span in taken]
+
+
+def _lifted(span: Span, starts: list[int], furthest: list[Span]) -> Span:
+    at = bisect_left(starts, span.end)
+    if at and furthest[at - 1].end > span.start:
+        return replace(span, evidence=furthest[at - 1].evidence)
+    return span
 
 
 def _start(span: Span) -> int:
@@ -64,10 +108,10 @@ def _outside(span: Span, walls: list[Span]) -> list[Span]:
         if wall.start >= span.end:
             break
         if at < wall.start:
-            pieces.append(Span(at, wall.start, span.type, span.score))
+            pieces.append(replace(span, start=at, end=wall.start))
         at = wall.end
     if at < span.end:
-        pieces.append(Span(at, span.end, span.type, span.score))
+        pieces.append(replace(span, start=at))
     return pieces
 
 

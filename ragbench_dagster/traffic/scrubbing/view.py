@@ -7,7 +7,7 @@ work on the view; their spans are mapped back to the input text.
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ragbench_dagster.traffic.scrubbing.spans import Span
@@ -38,7 +38,7 @@ class View:
         """`span` of the view as a span of the input text, with all invisible characters inside it."""
         if self.origin is None or span.end <= span.start:
             return span
-        return Span(self.origin[span.start], self._ends[span.end - 1], span.type, span.score)
+        return replace(span, start=self.origin[span.start], end=self._ends[span.end - 1])
 
 
 def view_of(text: str) -> View:

@@ -16,6 +16,8 @@ HOSTILE = {
     "corner": "the corner of " * (N // 14), "units": "apt 1 " * (N // 6), "keys": "-----BEGIN PRIVATE KEY-----" * (N // 27),
     "lines": "\n" * N, "ibans": "DE12" * (N // 4), "queries": "?a=b&" * (N // 5), "domains": "a.com?" * (N // 6), "base64": "aB3x" * (N // 4),
     "placeholders": "<PERSON_1" * (N // 9), "half placeholders": "<" + "A_" * (N // 2), "titles": "Mr. " * (N // 4), "nul": "\0" * N,
+    "homes": "/home/anna " * (N // 11), "shares": "\\\\" * (N // 2), "keys and values": "name=a&" * (N // 7), "tags": "<name>a" * (N // 7),
+    "hidden": "a [at] b [.] " * (N // 13), "said": "a dot a at " * (N // 11), "entities": "&#64;" * (N // 5), "ideographs": "我叫" * (N // 2),
     "zero width": "\u200b" * N, "combining": "e\u0301" * (N // 2), "blocks": "John Q Public\n12345\n" * (N // 20),
 }  # fmt: skip
 
