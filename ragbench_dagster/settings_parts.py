@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from ragbench_dagster import masking
 from ragbench_dagster.credentials import USER_IN_URL, Concealed, secrets_in
 
 METRICS_JUDGED = (
@@ -247,6 +248,7 @@ class Judge(Model):
 
     @model_validator(mode="after")
     def _complete(self) -> Judge:
+        masking.watch([self.api_key_env])
         if self.provider != "embedded" and not self.model:
             raise ValueError(f"judge.model is needed with provider {self.provider}")
         if self.max_tokens and self.max_completion_tokens:

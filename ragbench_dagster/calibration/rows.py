@@ -17,10 +17,12 @@ from typing import Any
 
 from ragbench_dagster.calibration.labels import binary, number
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation.replies import item_with, texts_of_item
 from ragbench_dagster.inputs import Undecodable, decoded, read_regular
 from ragbench_dagster.records import Item
 from ragbench_dagster.settings import METRICS_JUDGED
 from ragbench_dagster.store import Workspace, digest
+from ragbench_dagster.traffic.handed_in import Texts, scrub_handed_in
 
 LFS_HEAD = b"version https://git-lfs"
 
@@ -49,17 +51,22 @@ class CalibrationRow:
 
 
 def read_calibration(ws: Workspace) -> list[CalibrationRow]:
-    """All labelled answers of the workspace, sorted by key.
+    """All labelled answers of the workspace, scrubbed, sorted by key.
 
     Raises:
         UserError: unreadable file, broken line, a label that is not 0/1/null; names file and line.
     """
     known = {*METRICS_JUDGED, *ws.settings.judged_metrics}
     found: dict[str, list[CalibrationRow]] = {}
+    given: list[CalibrationRow] = []
     if ws.calibration.is_dir():
         for path in sorted(ws.calibration.glob("*.jsonl")):
-            for row in _read(path, known):
-                found.setdefault(row.key, []).append(row)
+            given += _read(path, known)
+    # Scrubbed before anybody is asked, as a release's questions and answers are: the judge is measured on what it
+    # sees at night, and no personal data of these files reaches it.
+    clean = scrub_handed_in(ws, "calibration", [texts_of_item(row.item) for row in given])
+    for row in (_with_texts(row, texts) for row, texts in zip(given, clean, strict=True)):
+        found.setdefault(row.key, []).append(row)
     return [_merge(rows) for _, rows in sorted(found.items())]
 
 
@@ -100,9 +107,15 @@ def _row(raw: bytes, where: str, known: set[str]) -> CalibrationRow:
                 raise UserError(f"{where}: raters.{metric} must be a list of labels")
             read = [number(v, f"{where}: raters.{metric}") for v in values]
             raters[metric] = tuple(v for v in read if v is not None)
-    key = digest(query, list(contexts), response, reference, list(history))
-    item = Item(key, query, response, contexts, reference, history)
-    return CalibrationRow(key, item, human, raters, _sample(row, where), where)
+    item = Item("", query, response, contexts, reference, history)
+    return CalibrationRow("", item, human, raters, _sample(row, where), where)
+
+
+def _with_texts(row: CalibrationRow, texts: Texts) -> CalibrationRow:
+    """`row` with its scrubbed texts, and the key that they give."""
+    item = item_with(row.item, texts)
+    key = digest(item.query, list(item.contexts), item.response, item.reference, list(item.history))
+    return replace(row, key=key, item=replace(item, example_id=key))
 
 
 def _text(row: dict[str, Any], name: str, where: str) -> str | None:

@@ -11,7 +11,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,11 +21,13 @@ from ragbench_dagster.evaluation import spending
 from ragbench_dagster.evaluation.identity import batched
 from ragbench_dagster.evaluation.ledger import Ledger
 from ragbench_dagster.evaluation.night_items import NightItems, ReleaseLike, score_rows
+from ragbench_dagster.evaluation.replies import item_with, texts_of_item
 from ragbench_dagster.evaluation.session import Progress, Session, evaluators_for
 from ragbench_dagster.records import Item, Verdict
-from ragbench_dagster.settings import Judge, Settings
+from ragbench_dagster.settings import Judge, Scrub, Settings
 from ragbench_dagster.store import Workspace, table_metadata, write_table
 from ragbench_dagster.traffic.convert import to_history
+from ragbench_dagster.traffic.handed_in import scrub_texts
 from ragbench_dagster.traffic.model import RowError
 
 _STAGE_ROWS = 2000  # rows of a stage that are judged together
@@ -140,7 +142,11 @@ def stage_judge(
         raise UserError(f"the variable {judge.api_key_env} (judge.api_key_env) is not set; set it to the judge's key")
     with Ledger.open(ws) if ws else Ledger("sqlite://") as ledger:
         numbered = ((n, row, _row_item(n, row)) for n, row in enumerate(rows, 1))
-        for some in batched(numbered, _STAGE_ROWS):
+        for given in batched(numbered, _STAGE_ROWS):
+            some = [
+                (n, row, item)
+                for (n, row, _), item in zip(given, _handed_in([i for *_, i in given], judge, ws), strict=True)
+            ]
             session = Session(ws, evaluators, ledger, judge=judge, run=STAGE)
             pairs = [(metric, item) for _, _, item in some]
             fault: UserError | None = None
@@ -163,6 +169,23 @@ def stage_judge(
                 ledger.clear()  # memory stays bounded; without a workspace nothing is kept
     if ws is not None:
         spending.finish(ws, STAGE)
+
+
+def _handed_in(items: list[Item], judge: Judge, ws: Workspace | None) -> list[Item]:
+    """Rows that somebody hands in, scrubbed before a provider or the ledger sees them.
+
+    The embedded judge without a workspace sends nothing anywhere and keeps nothing.
+    """
+    if ws is None and judge.provider == "embedded" and not judge.evaluators:
+        return items
+    from ragbench_dagster.traffic.scrubbing import build_scrubber, safe_id
+
+    scrubber = build_scrubber(ws.settings.scrub if ws else Scrub())
+    done = scrub_texts(scrubber, [texts_of_item(item) for item in items])
+    clean = [item_with(item, texts) for item, texts in zip(items, done, strict=True)]
+    if ws is None:
+        return clean
+    return [replace(item, example_id=safe_id(item.example_id, scrubber.plain, ws.keyed)) for item in clean]
 
 
 def template_hashes(ws: Workspace) -> dict[str, str]:

@@ -14,9 +14,10 @@ from ragbench_dagster.evaluation.identity import Evaluator, batched
 from ragbench_dagster.evaluation.judge import build_evaluator
 from ragbench_dagster.evaluation.judge.faults import JudgeUnavailable, Stopped
 from ragbench_dagster.evaluation.ledger import TRANSIENT, Entry, Ledger
+from ragbench_dagster.evaluation.replies import kept_verdict
 from ragbench_dagster.evaluation.runner import Meter, Progress, pull
 from ragbench_dagster.records import Item, Verdict
-from ragbench_dagster.settings import Judge
+from ragbench_dagster.settings import Judge, Scrub
 from ragbench_dagster.store import Workspace
 
 Pair = tuple[str, Item]  # metric, item
@@ -67,11 +68,15 @@ class Session:
         self._prefix: dict[str, str] = {}
         self._entry: dict[str, Entry] = {}
         self._marks: dict[str, dict[str, bool]] = {}  # what must be known of every verdict of a metric
+        self._outside: dict[str, bool] = {}  # whether its verdicts hold words of a provider
+        self._scrub = ws.settings.scrub if ws else Scrub()
         generator = getattr(ws.settings.systems.get(system), "model", None) if ws else None
         for metric, evaluator in evaluators.items():
             own = judge.for_metric(metric)
             self._prefix[metric] = identity.prefix(evaluator, own, round)
             marks = {"floating": not own.pinned, "self_judged": bool(generator) and generator == own.model}
+            asks_nobody = own.provider == "embedded" and metric not in own.evaluators
+            self._outside[metric] = not (asks_nobody or getattr(evaluator, "local", False))
             self._marks[metric] = {name: True for name, holds in marks.items() if holds}
             self._entry[metric] = Entry(
                 key="",
@@ -198,6 +203,8 @@ class Session:
         entry = self._entry[job.metric]._replace(key=job.key, example_id=job.item.example_id)
         if self._marks[job.metric]:
             verdict = replace(verdict, details={**verdict.details, **self._marks[job.metric]})
+        if self._outside[job.metric]:
+            verdict = kept_verdict(verdict, self._scrub)
         self._ledger.keep(entry, verdict)
         if verdict.status in TRANSIENT:
             self._failed[job.key] = verdict

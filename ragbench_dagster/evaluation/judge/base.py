@@ -19,7 +19,7 @@ from llama_index.core.prompts.mixin import PromptDictType
 
 from ragbench_dagster.evaluation.judge.calls import CallLog, collecting
 from ragbench_dagster.evaluation.judge.faults import ItemFault
-from ragbench_dagster.evaluation.judge.reply import Reply, reply_of
+from ragbench_dagster.evaluation.judge.reply import FEEDBACK, Reply, reply_of
 from ragbench_dagster.evaluation.judge.templates import template_hash
 from ragbench_dagster.evaluation.judge.text import is_refusal
 from ragbench_dagster.evaluation.judge.tokens import fits
@@ -29,7 +29,6 @@ from ragbench_dagster.settings import Judge
 
 _REPLY_TOKENS = 256  # kept free of the window where no limit is set
 _LONGEST_READ = 200_000  # characters in which a verdict is looked for
-_FIRST_REPLY_LIMIT = 2000  # characters of a reply that had to be asked again
 
 
 class LLMEvaluator(BaseEvaluator):
@@ -199,7 +198,7 @@ class LLMEvaluator(BaseEvaluator):
             return verdict
         said = reply.text if len(reply.text) <= _LONGEST_READ else ""
         again = await self._ask(_reminded(messages, said, self.reminder), log)
-        log.details |= {"re_asked": True, "first_reply": reply.raw[:_FIRST_REPLY_LIMIT]}
+        log.details |= {"re_asked": True, "first_reply": reply.raw[:FEEDBACK]}
         return self._verdict(again)
 
     async def _ask(self, messages: Sequence[ChatMessage], log: CallLog) -> Reply:

@@ -209,7 +209,7 @@ class Governor:
         for name in ("model", "system_fingerprint"):
             value = body.get(name)
             if isinstance(value, str) and value:
-                setattr(log, "served_model" if name == "model" else "fingerprint", value[:200])
+                setattr(log, "served_model" if name == "model" else "fingerprint", value[:400])
         return spent
 
 

@@ -6,7 +6,7 @@ from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.judge.base import LLMEvaluator
 from ragbench_dagster.evaluation.judge.logprobs import expected_score
 from ragbench_dagster.evaluation.judge.numbers import read_result, read_score
-from ragbench_dagster.evaluation.judge.reply import Reply
+from ragbench_dagster.evaluation.judge.reply import FEEDBACK, Reply
 from ragbench_dagster.evaluation.judge.yes_no import asked, context_text
 from ragbench_dagster.records import Item, Verdict
 
@@ -44,7 +44,7 @@ class Correctness(LLMEvaluator):
             score = expected_score(reply.logprobs, 1, 5)
             if score is None:
                 return Verdict("unparsable", feedback="the reply does not begin with a score")
-        return Verdict("scored", score, feedback=reply.text.strip()[:2000])
+        return Verdict("scored", score, feedback=reply.text.strip()[:FEEDBACK])
 
 
 class Points(LLMEvaluator):
@@ -57,7 +57,7 @@ class Points(LLMEvaluator):
         points = read_result(reply.text, 0, self.most, self.whole)
         if points is None:
             return Verdict("unparsable", feedback="no single [RESULT] in the reply")
-        return Verdict("scored", points / self.most, feedback=reply.text.strip()[:2000])
+        return Verdict("scored", points / self.most, feedback=reply.text.strip()[:FEEDBACK])
 
 
 class AnswerRelevancy(Points):

@@ -7,7 +7,7 @@ from typing import Any
 
 from ragbench_dagster.evaluation.judge.base import LLMEvaluator
 from ragbench_dagster.evaluation.judge.cleaning import plain
-from ragbench_dagster.evaluation.judge.reply import Reply
+from ragbench_dagster.evaluation.judge.reply import FEEDBACK, Reply
 from ragbench_dagster.evaluation.judge.text import split_json
 from ragbench_dagster.evaluation.judge.yes_no import asked
 from ragbench_dagster.records import Item, Verdict
@@ -42,7 +42,7 @@ class Guideline(LLMEvaluator):
         passing = _passing(found) if found is not None else None
         if found is None or passing is None:
             return Verdict("unparsable", feedback='no JSON object with "passing" ends the reply')
-        return Verdict("scored", float(passing), passing, feedback=str(found.get("feedback") or "")[:2000])
+        return Verdict("scored", float(passing), passing, feedback=str(found.get("feedback") or "")[:FEEDBACK])
 
 
 def _passing(found: Mapping[str, Any]) -> bool | None:

@@ -18,6 +18,8 @@ from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.applicability import NEEDS
 from ragbench_dagster.evaluation.judge.calls import collecting
 from ragbench_dagster.evaluation.judge.faults import ItemFault, Stopped
+from ragbench_dagster.evaluation.judge.redact import redact
+from ragbench_dagster.evaluation.judge.reply import FEEDBACK
 from ragbench_dagster.evaluation.judge.templates import template_hash
 from ragbench_dagster.evaluation.loop import Stop
 from ragbench_dagster.records import Item, Verdict
@@ -111,7 +113,7 @@ def load(metric: str, path: str, llm: Any, judge: Judge) -> Imported:
     try:
         evaluator = factory(llm=llm) if takes_llm else factory()
     except Exception as fault:
-        raise UserError(f"{where}: cannot be made ({type(fault).__name__}: {str(fault)[:120]})") from fault
+        raise UserError(f"{where}: cannot be made ({type(fault).__name__}: {redact(str(fault))})") from fault
     if not isinstance(evaluator, BaseEvaluator):
         raise UserError(f"{where}: makes a {type(evaluator).__name__}, not a LlamaIndex BaseEvaluator")
     imported = Imported(metric, evaluator, llm if takes_llm else None, judge)
@@ -122,9 +124,9 @@ def load(metric: str, path: str, llm: Any, judge: Judge) -> Imported:
 
 
 def _verdict(result: EvaluationResult) -> Verdict:
-    feedback = (result.feedback or "")[:2000]
+    feedback = (result.feedback or "")[:FEEDBACK]
     if result.invalid_result:
-        return Verdict("unparsable", feedback=(result.invalid_reason or feedback)[:2000], raw=feedback)
+        return Verdict("unparsable", feedback=(result.invalid_reason or feedback)[:FEEDBACK], raw=feedback)
     score, passing = result.score, result.passing
     if score is None and passing is None:
         return Verdict("unparsable", feedback="the evaluator gave no score", raw=feedback)

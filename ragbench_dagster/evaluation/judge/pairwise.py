@@ -8,7 +8,7 @@ from dataclasses import replace
 from ragbench_dagster.evaluation.judge.base import LLMEvaluator
 from ragbench_dagster.evaluation.judge.calls import CallLog
 from ragbench_dagster.evaluation.judge.cleaning import lines, plain
-from ragbench_dagster.evaluation.judge.reply import Reply
+from ragbench_dagster.evaluation.judge.reply import FEEDBACK, Reply
 from ragbench_dagster.evaluation.judge.yes_no import asked
 from ragbench_dagster.records import Item, Verdict
 
@@ -63,7 +63,7 @@ class Pairwise(LLMEvaluator):
         score = read_choice(reply.text)
         if score is None:
             return Verdict("unparsable", feedback="no single [[A]], [[B]] or [[C]] in the reply")
-        return Verdict("scored", score, feedback=reply.text.strip()[:2000])
+        return Verdict("scored", score, feedback=reply.text.strip()[:FEEDBACK])
 
     def decide(self, verdict: Verdict) -> Verdict:
         """A win, a loss, or a tie, which neither passes nor fails."""

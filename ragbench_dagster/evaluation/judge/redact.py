@@ -1,4 +1,4 @@
-"""Makes a provider's message fit to be shown and kept: one short line, no secrets, no text under test."""
+"""Makes a provider's message fit to be shown and kept: one short line, no secrets, no personal data, no text under test."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ def redact(message: str, prompt: str = "", limit: int = 160) -> str:
     line = mask(message[:_READ]).replace(MASK, "[...]")
     line = " ".join("".join(c if c.isprintable() else " " for c in line).split())
     line = _SECRET.sub("[...]", _URL.sub("[url]", line))
+    from ragbench_dagster.traffic.scrubbing import latest_scrubber  # loads recognisers
+
+    line = latest_scrubber().plain(line)
     if prompt and _echoes(line, prompt):
         return "(a message that quotes the prompt)"
     return line if len(line) <= limit else line[: limit - 3] + "..."

@@ -9,7 +9,9 @@ from typing import Any
 
 from ragbench_dagster.evaluation.judge.faults import finish_of
 
-_RAW_LIMIT = 20_000  # characters of a reply that the ledger keeps
+# Characters that are read on: twice what is kept, for a cut before scrubbing would leave half an address (replies.py).
+_RAW_LIMIT = 40_000
+FEEDBACK = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Reply:
 
     @property
     def raw(self) -> str:
-        """What the ledger keeps."""
+        """What the ledger keeps, once it is scrubbed."""
         parts = [
             self.text,
             self.refusal and f"[refusal] {self.refusal}",

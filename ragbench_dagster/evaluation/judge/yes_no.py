@@ -5,7 +5,7 @@ from __future__ import annotations
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.judge.base import LLMEvaluator
 from ragbench_dagster.evaluation.judge.logprobs import yes_no
-from ragbench_dagster.evaluation.judge.reply import Reply
+from ragbench_dagster.evaluation.judge.reply import FEEDBACK, Reply
 from ragbench_dagster.evaluation.judge.text import read_yes_no
 from ragbench_dagster.records import Item, Verdict
 
@@ -35,7 +35,7 @@ class YesNoEvaluator(LLMEvaluator):
         said = read_yes_no(reply.text)
         if said is None:
             return Verdict("unparsable", feedback="no single YES or NO in the reply")
-        return Verdict("scored", float(said), said, feedback=reply.text.strip()[:2000])
+        return Verdict("scored", float(said), said, feedback=reply.text.strip()[:FEEDBACK])
 
     def _by_logprobs(self, reply: Reply) -> Verdict:
         if reply.logprobs is None:
@@ -47,7 +47,9 @@ class YesNoEvaluator(LLMEvaluator):
             return Verdict("unparsable", feedback="the reply does not begin with YES or NO")
         score, yes, no = found
         details = {"p_yes": round(yes, 6), "p_no": round(no, 6)}
-        return Verdict("scored", score, score >= self.threshold, feedback=reply.text.strip()[:2000], details=details)
+        return Verdict(
+            "scored", score, score >= self.threshold, feedback=reply.text.strip()[:FEEDBACK], details=details
+        )
 
 
 class Faithfulness(YesNoEvaluator):

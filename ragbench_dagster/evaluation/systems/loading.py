@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation.judge.redact import redact
 from ragbench_dagster.inputs import open_regular, read_regular
 from ragbench_dagster.store import Workspace
 
@@ -42,7 +43,7 @@ def load_factory(path: str, root: Path, key: str) -> Callable[..., Any]:
         hint = "put it into the workspace folder or install it" if own else f"install {missing}, which it imports"
         raise UserError(f"{key}: no module {missing!r}; {hint}") from fault
     except Exception as fault:
-        raise UserError(f"{key}: {module_name} fails while imported: {type(fault).__name__}: {fault}") from fault
+        raise UserError(f"{key}: {module_name} fails while imported: {type(fault).__name__}: {_line(fault)}") from fault
     for part in attribute.split("."):
         if not hasattr(found, part):
             raise UserError(f"{key}: {module_name} has no {attribute!r}; name a factory that it defines")
@@ -103,7 +104,7 @@ def call_factory(factory: Callable[..., Any], params: Mapping[str, Any], ws: Wor
 
 def _line(fault: Exception) -> str:
     """The first line of a message that a factory raised at start-up, before any question was asked."""
-    return (str(fault).splitlines() or [""])[0][:200]
+    return redact((str(fault).splitlines() or [""])[0], limit=200)
 
 
 def takes(function: Callable[..., Any], name: str) -> bool:

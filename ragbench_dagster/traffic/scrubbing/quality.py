@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +18,7 @@ SAME = {
     "STREET_ADDRESS": "ADDRESS", "DOMAIN_NAME": "URL", "EMAIL": "EMAIL_ADDRESS", "PHONE": "PHONE_NUMBER", "NAME": "PERSON",
     "IBAN": "IBAN_CODE", "SSN": "US_SSN", "API_KEY": "SECRET", "PASSWORD": "SECRET", "TOKEN": "SECRET",
 }  # fmt: skip
+_TYPE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")  # it is stored, and no place for words of the text
 _Z = 1.959963984540054  # 97.5 % quantile of the standard normal
 
 
@@ -126,7 +128,8 @@ def read_labelled(path: Path) -> list[dict[str, Any]]:
             row = decoded(json.loads, line)
             text, spans = row["text"], row["spans"]
             ok = isinstance(text, str) and all(
-                isinstance(s["type"], str) and 0 <= s["start"] < s["end"] <= len(text) for s in spans
+                isinstance(s["type"], str) and _TYPE.fullmatch(s["type"]) and 0 <= s["start"] < s["end"] <= len(text)
+                for s in spans
             )
         except (ValueError, KeyError, TypeError):  # Undecodable is a ValueError
             ok = False

@@ -278,3 +278,9 @@ def build_scrubber(settings: Scrub | None = None) -> Scrubber:
         built.clear()  # one at a time: its cache and its model are large
         built[key] = Scrubber(chosen)
     return built[key]
+
+
+def latest_scrubber() -> Scrubber:
+    """The scrubber that this thread built last, one of the defaults where it built none: for a line of a message."""
+    built: dict[str, Scrubber] = _built.__dict__
+    return next(iter(built.values()), None) or build_scrubber()
