@@ -24,6 +24,7 @@ from ragbench_dagster.settings import METRICS_JUDGED
 from ragbench_dagster.store import Workspace, digest
 from ragbench_dagster.traffic.handed_in import Texts, scrub_handed_in
 
+HEAVIEST = 1e9  # of a drawn row; no sample is one of more answers than that
 LFS_HEAD = b"version https://git-lfs"
 
 
@@ -148,14 +149,15 @@ def _sample(row: dict[str, Any], where: str) -> Sample | None:
     if raw is None:
         return None
     try:
-        return Sample(
-            str(raw["release"]), str(raw["system"]), str(raw["example_id"]), str(raw["answer_hash"]),
-            float(raw.get("weight", 1.0)),
-        )  # fmt: skip
-    except (TypeError, KeyError, ValueError, OverflowError) as fault:
+        weight = float(raw.get("weight", 1.0))
+        found = Sample(str(raw["release"]), str(raw["system"]), str(raw["example_id"]), str(raw["answer_hash"]), weight)
+    except (AttributeError, TypeError, KeyError, ValueError, OverflowError) as fault:
         raise UserError(
             f"{where}: sample must hold release, system, example_id, answer_hash and weight, as drawn"
         ) from fault
+    if not 0 < weight <= HEAVIEST:
+        raise UserError(f"{where}: sample.weight is 1 over the chance to be drawn: above 0, at most {HEAVIEST:g}")
+    return found
 
 
 def _merge(rows: list[CalibrationRow]) -> CalibrationRow:

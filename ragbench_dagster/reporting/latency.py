@@ -29,16 +29,21 @@ def binomial_quantile(level: float, n: int, p: float) -> int:
 
 
 def percentile(sorted_values: Floats, q: float) -> tuple[float | None, float | None, float | None]:
-    """The q-th percentile (linear) with its 95 % interval; an end is None where n cannot give it."""
+    """The q-th percentile (linear) with its 95 % interval; an end is None where n cannot give it.
+
+    Below some hundred values the linear percentile lies between the two largest, and the largest alone may be the
+    lower end: the interval is then widened to hold the figure beside it.
+    """
     n = len(sorted_values)
     if n == 0:
         return None, None, None
     p = q / 100
     low, high = binomial_quantile(0.025, n, p), binomial_quantile(0.975, n, p) + 1
+    value = float(np.quantile(sorted_values, p))
     return (
-        float(np.quantile(sorted_values, p)),
-        float(sorted_values[low - 1]) if low >= 1 else None,
-        float(sorted_values[high - 1]) if high <= n else None,
+        value,
+        min(value, float(sorted_values[low - 1])) if low >= 1 else None,
+        max(value, float(sorted_values[high - 1])) if high <= n else None,
     )
 
 

@@ -76,7 +76,7 @@ def test_days_that_are_missing_are_run_again_one_run_a_gap_and_good_days_are_not
 
 
 def test_a_changed_file_of_one_past_day_runs_that_day_only(make_workspace):
-    ws = make_workspace(days=4)
+    ws = make_workspace(days=8)  # more than a first week, whose releases end at the night
     run_night(ws, LAST)
     releases = {p.name for p in (ws.store / "releases").iterdir() if p.is_dir()}
     path = ws.root / "logs" / "2026-11-20.jsonl.gz"

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from ragbench_dagster.reporting.latency import histogram, late_share_p, percentile, provable_excess
 
@@ -21,6 +23,16 @@ def test_the_interval_covers_the_true_percentile(q, n):
         _, low, high = percentile(np.sort(rng.exponential(1, n)), q)
         hits += (low is None or low <= truth) and (high is None or truth <= high)
     assert hits / 1500 >= 0.945
+
+
+@given(st.lists(st.floats(0, 1e7), min_size=1, max_size=40), st.sampled_from([50, 95, 99]) | st.floats(0.1, 99.9))
+@example([100.0, 900.0], 99)
+@example([100.0], 99)
+def test_a_percentile_lies_in_its_own_interval(values, q):
+    """At two answers the p99's lower end was the larger of them, above the figure beside it."""
+    value, low, high = percentile(np.sort(np.array(values)), q)
+    assert low is None or low <= value
+    assert high is None or value <= high
 
 
 def test_too_few_values_have_no_upper_end():

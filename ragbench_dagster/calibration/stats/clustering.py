@@ -22,6 +22,7 @@ from ragbench_dagster.calibration.stats.intervals import (
     Interval,
     hall_t,
     mean_interval,
+    scale,
     skewness,
     student,
     wilson,
@@ -34,6 +35,7 @@ from ragbench_dagster.calibration.stats.weighted import (
     is_binary,
     kish,
     linearised_variance,
+    relative,
 )
 
 Clusters = NDArray[np.int64]
@@ -130,7 +132,7 @@ def clustered_estimate(
             plain.value, plain.interval, plain.n, plain.n_effective, plain.note,
             len(values), kish(w), 0.0, variance,
         )  # fmt: skip
-    w = np.ones(len(values)) if weights is None else weights
+    w = np.ones(len(values)) if weights is None else relative(weights)
     total = float(w.sum())
     mean = float(w @ values / total)
     k, effective, sums = _by_cluster(w * (values - mean), w, clusters)
@@ -145,7 +147,7 @@ def clustered_estimate(
         interval = _wilson(mean, n, effective)
     else:
         n = _independent_mean(values, w, variance, most)
-        interval = _mean(mean, variance, sums, effective, bounds)
+        interval = _mean(mean, variance, sums, effective, scale(values, bounds))
     note = f"only {k} clusters: too few" if effective < TOO_FEW else None
     return ClusteredEstimate(mean, interval, len(values), n, note, k, effective, rho, variance)
 
@@ -280,7 +282,7 @@ def clustered_change(
     single = clusters is None or all_single(clusters)
     if single and equal:
         return _single(old, new, binary)
-    w = np.ones(n) if weights is None else weights
+    w = np.ones(n) if weights is None else relative(weights)
     own = np.arange(n) if clusters is None else clusters
     d = new - old
     total = float(w.sum())
@@ -299,7 +301,7 @@ def clustered_change(
         interval = tango(up * n_effective, down * n_effective, n_effective, z) if np.isfinite(z) else (-1.0, 1.0)
         p = max(_mcnemar(gains, losses, up, down, n_effective, equal), sign_flip_p(d, own, w))
     else:
-        interval = _graded_interval(mean, variance, sums, effective, differs)
+        interval = _graded_interval(mean, variance, sums, effective, differs, scale(d, (-1.0, 1.0)))
         p = max(_graded_p(d, mean, variance, sums, effective), sign_flip_p(d, own, w))
     spread = float(np.sqrt(max(alone, 0.0) * kish(w)))
     return ClusteredChange(
@@ -331,9 +333,11 @@ def sign_flip_p(differences: Floats, clusters: Clusters, weights: Floats | None 
     return float(special.ndtr(sums.sum() / np.sqrt(size))) if size > 0 else 1.0
 
 
-def _graded_interval(mean: float, variance: float, sums: Floats, clusters: float, differs: bool) -> Interval | None:
+def _graded_interval(
+    mean: float, variance: float, sums: Floats, clusters: float, differs: bool, bounds: Interval | None
+) -> Interval | None:
     if variance > 1e-24:
-        return mean_interval(mean, float(np.sqrt(variance)), skewness(sums), clusters, (-1.0, 1.0))
+        return mean_interval(mean, float(np.sqrt(variance)), skewness(sums), clusters, bounds)
     if differs:
         return None
     edge = min(1.0, 3.0 / clusters)  # no pair differs: the rule of three, on clusters

@@ -61,13 +61,21 @@ def skewness(values: Floats, weights: Floats | None = None) -> float:
     return 0.0 if spread <= 1e-24 else float(w @ centred**3) / spread**1.5
 
 
+def scale(values: Floats, bounds: Interval | None) -> Interval | None:
+    """`bounds` where all values lie within them, else None: an imported evaluator may have a scale of its own."""
+    if bounds is None or (len(values) and not bounds[0] <= values.min() <= values.max() <= bounds[1]):
+        return None
+    return bounds
+
+
 def mean_interval(
     mean: float, standard_error: float, skew: float, n: float, bounds: tuple[float, float] | None = (0.0, 1.0)
 ) -> Interval | None:
     """Interval of a mean: Student's t with Hall's correction for skewness, cut to `bounds`.
 
     Both ends are the wider one of the plain and the corrected interval: the correction may only protect.
-    None below two rows.
+    None below two rows. A mean beyond `bounds` is on another scale: it is not cut, or its interval would stand upside
+    down.
     """
     if n < 2:
         return None
@@ -77,6 +85,6 @@ def mean_interval(
     ends = [q, hall_inverse(q, skew, n)], [-q, hall_inverse(-q, skew, n)]
     low = mean - standard_error * max(ends[0])
     high = mean - standard_error * min(ends[1])
-    if bounds is not None:
+    if bounds is not None and bounds[0] <= mean <= bounds[1]:
         low, high = max(bounds[0], low), min(bounds[1], high)
     return float(low), float(high)

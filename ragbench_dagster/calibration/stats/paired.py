@@ -21,6 +21,7 @@ from ragbench_dagster.calibration.stats.intervals import (
     Interval,
     hall_t,
     mean_interval,
+    scale,
     skewness,
 )
 
@@ -124,7 +125,9 @@ def compare(old: Floats, new: Floats, binary: bool) -> Change | None:
         edge = min(1.0, 3.0 / n) if mean == 0 else None
         interval = None if edge is None else (-edge, edge)
     else:
-        interval = mean_interval(mean, spread / float(np.sqrt(n)), skewness(difference), n, (-1.0, 1.0))
+        interval = mean_interval(
+            mean, spread / float(np.sqrt(n)), skewness(difference), n, scale(difference, (-1.0, 1.0))
+        )
     return Change(mean, interval, n, gains, losses, p, spread, binary=False)
 
 

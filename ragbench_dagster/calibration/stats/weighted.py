@@ -18,6 +18,7 @@ from ragbench_dagster.calibration.stats.intervals import (
     Floats,
     Interval,
     mean_interval,
+    scale,
     skewness,
     student,
     wilson,
@@ -47,17 +48,25 @@ class Estimate:
 
 def kish(weights: Floats) -> float:
     """Kish's effective number of rows, `(sum w)^2 / sum w^2`; 0 without weight."""
-    squares = float(weights @ weights)
-    return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
+    w = relative(weights)
+    squares = float(w @ w)
+    return float(w.sum()) ** 2 / squares if squares > 0 else 0.0
+
+
+def relative(weights: Floats) -> Floats:
+    """Weights as shares of the largest: what depends on their ratios alone then overflows for no weight at all."""
+    most = float(weights.max(initial=0.0))
+    return weights / most if most > 0 else weights
 
 
 def linearised_variance(values: Floats, weights: Floats) -> float:
     """Variance of Hajek's weighted mean, `n/(n-1) * sum w^2 (y-p)^2 / (sum w)^2`."""
-    n, total = len(values), float(weights.sum())
+    w = relative(weights)
+    n, total = len(values), float(w.sum())
     if n < 2 or total <= 0:
         return 0.0
-    centred = values - float(weights @ values) / total
-    return n / (n - 1) * float(weights**2 @ centred**2) / total**2
+    centred = values - float(w @ values) / total
+    return n / (n - 1) * float(w**2 @ centred**2) / total**2
 
 
 def effective_n(values: Floats, weights: Floats) -> float:
@@ -65,7 +74,8 @@ def effective_n(values: Floats, weights: Floats) -> float:
     by_kish = kish(weights)
     if by_kish <= 0:
         return 0.0
-    p = float(weights @ values) / float(weights.sum())
+    w = relative(weights)
+    p = float(w @ values) / float(w.sum())
     variance = linearised_variance(values, weights)
     if p <= 0 or p >= 1 or variance <= 0:
         return by_kish
@@ -88,13 +98,13 @@ def estimate(
         values: finite numbers; 0 and 1 for a share.
         weights: positive; None for equal weights.
         binary: a share (Wilson) or a mean (Student with Hall's correction); None: read from the values.
-        bounds: the scale's ends, for a mean.
+        bounds: the scale's ends, for a mean; values beyond them are on another scale, which has no known ends.
     """
     n = len(values)
     if n == 0:
         return Estimate(None, None, 0, 0.0)
     equal = weights is None or bool((weights == weights[0]).all())
-    w = np.ones(n) if weights is None or equal else weights
+    w = np.ones(n) if weights is None or equal else relative(weights)
     share = is_binary(values) if binary is None else binary
     mean = float(values.mean()) if equal else float(w @ values) / float(w.sum())
     kish_n = float(n) if equal else kish(w)
@@ -103,7 +113,7 @@ def estimate(
         z = Z95 if equal else student(kish_n - 1)
         interval = wilson(mean * used, used, z) if np.isfinite(z) else (0.0, 1.0)
     else:
-        used, interval = kish_n, _mean(values, w, mean, kish_n, bounds)
+        used, interval = kish_n, _mean(values, w, mean, kish_n, scale(values, bounds))
     note = f"only {used:.0f} effective rows" if used < TOO_FEW else None
     return Estimate(mean, interval, n, used, note)
 

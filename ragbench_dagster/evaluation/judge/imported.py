@@ -26,6 +26,7 @@ from ragbench_dagster.records import Item, Verdict
 from ragbench_dagster.settings import Judge
 from ragbench_dagster.store import digest
 
+_HIGHEST = 1e12  # of a score on any scale; squares of higher ones would overflow in an interval
 # What LlamaIndex's own evaluators refuse to work without; others say it in an attribute `needs`.
 _STOCK_NEEDS: dict[type[BaseEvaluator], str] = {
     stock.SemanticSimilarityEvaluator: "reference",
@@ -132,8 +133,8 @@ def _verdict(result: EvaluationResult) -> Verdict:
         return Verdict("unparsable", feedback="the evaluator gave no score", raw=feedback)
     if score is None:
         score = float(bool(passing))
-    if score != score or score in (float("inf"), float("-inf")):
-        return Verdict("unparsable", feedback="the evaluator's score is no number", raw=feedback)
+    if score != score or abs(score) > _HIGHEST:
+        return Verdict("unparsable", feedback=f"the evaluator's score is no number up to {_HIGHEST:g}", raw=feedback)
     return replace(Verdict("scored", float(score), passing), feedback=feedback, raw=feedback)
 
 
