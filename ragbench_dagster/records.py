@@ -11,10 +11,15 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-Status = Literal["scored", "unparsable", "refused", "truncated", "error", "not_applicable", "over_budget"]
+# Of a verdict. `failed`: the system failed its user, which counts as 0; all others but `scored` are unknown.
+Status = Literal["scored", "failed", "unparsable", "refused", "truncated", "error", "not_applicable", "over_budget"]
 STATUSES: tuple[Status, ...] = (
-    "scored", "unparsable", "refused", "truncated", "error", "not_applicable", "over_budget",
+    "scored", "failed", "unparsable", "refused", "truncated", "error", "not_applicable", "over_budget",
 )  # fmt: skip
+COUNTED: tuple[Status, ...] = ("scored", "failed")  # rows that figures are made of
+# Of an answer.
+AnswerStatus = Literal["scored", "error", "timed_out", "not_applicable", "refused"]
+FAILED: tuple[AnswerStatus, ...] = ("error", "timed_out")  # the system failed; asked again
 
 _text = pa.string()
 _texts = pa.list_(pa.string())
@@ -82,7 +87,7 @@ FORMS = pa.schema([("form", _text), ("example_id", _text)])
 RESPONSES = pa.schema(
     [
         ("example_id", _text),
-        ("status", _text),  # scored (= answered), error, not_applicable, refused
+        ("status", _text),  # scored (= answered), error, timed_out, not_applicable, refused
         ("response", _text),
         ("contexts", _texts),
         ("retrieved_ids", pa.list_(pa.string())),  # null ids keep their rank
@@ -93,9 +98,17 @@ RESPONSES = pa.schema(
 )
 
 # <S>/timings[D]: the system's own time, outside the same-bytes rule
-TIMINGS = pa.schema([("example_id", _text), ("latency_ms", pa.float64()), ("first_token_ms", pa.float64())])
+TIMINGS = pa.schema(
+    [
+        ("example_id", _text),
+        ("latency_ms", pa.float64()),
+        ("first_token_ms", pa.float64()),
+        ("limit_ms", pa.float64()),  # of an answer that timed out: it took longer than this; else null
+        ("started", pa.timestamp("us", "UTC")),  # when the call began that gave the answer; null: no call
+    ]
+)
 
-# score_table[D]: one row per example, system and metric; sorted by system, metric, example_id
+# the scores of one stage of a system: one row per example and metric; sorted by metric, example_id
 SCORES = pa.schema(
     [
         ("system", _text),
@@ -110,6 +123,15 @@ SCORES = pa.schema(
         ("in_gate", pa.bool_()),  # False: label conflict or synthetic
         ("feedback", _text),
         ("key", _text),  # ledger key, null for retrieval metrics
+    ]
+)
+
+# score_table[D]: all of them; sorted by system, metric, example_id
+SCORE_TABLE = pa.schema(
+    [
+        *SCORES,
+        ("count", pa.int64()),  # sampled requests that the question stands for; their weights add up to `weight`
+        ("cluster", pa.int64()),  # questions about one thing share a number (dataset.families)
     ]
 )
 

@@ -146,6 +146,8 @@ class Dataset(Model):
 class SystemBase(Model):
     timeout_s: Seconds = 30  # seconds an answer may take
     concurrency: Workers = 8  # answers in flight
+    # Seconds after the first pass at which questions that failed are asked again; []: never.
+    retry_after_s: tuple[Annotated[float, Field(ge=0, le=86_400)], ...] = (600, 1800)
     version: str | None = None  # set by hand; else derived from the settings and the code
     model: str | None = None  # the generator's model, to warn of a judge that grades itself
 

@@ -4,7 +4,8 @@
     store/releases/ID/            examples.parquet, forms.parquet, manifest.json
     store/nights/DAY/             manifest.json, calibration.json, scores.parquet, summary.parquet,
                                   summary.json, leaderboard.json, gate.json, report.html
-    store/nights/DAY/SYSTEM/      responses.parquet, timings.parquet, retrieval.parquet, verdicts.parquet
+    store/nights/DAY/SYSTEM/      responses.parquet, timings.parquet, attempts.json, retrieval.parquet,
+                                  verdicts.parquet
     store/nights-sample-N/DAY/    the same for `run --sample N`
     store/cache/                  may be deleted at any time
     store/ledger.db               all verdicts (SQLite, or settings.ledger)

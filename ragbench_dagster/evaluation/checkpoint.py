@@ -11,16 +11,36 @@ import threading
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
+from typing import Any, NamedTuple
 
 from ragbench_dagster.access import private_file
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.systems.base import Answer
 
-_TABLE = """
+_TABLES = (
+    """
 CREATE TABLE IF NOT EXISTS answers (
   key TEXT PRIMARY KEY, answer TEXT NOT NULL, latency_ms REAL, first_token_ms REAL
 ) WITHOUT ROWID
-"""
+""",
+    """
+CREATE TABLE IF NOT EXISTS attempts (
+  night TEXT, key TEXT, number INTEGER, status TEXT NOT NULL, started REAL NOT NULL, ended REAL NOT NULL,
+  PRIMARY KEY (night, key, number)
+) WITHOUT ROWID
+""",
+)
+_TIMES = ("latency_ms", "first_token_ms", "limit_ms", "started")
+
+
+class Attempt(NamedTuple):
+    """One call: which question, the how manieth of the night, how it ended and when (epoch seconds)."""
+
+    key: str
+    number: int
+    status: str
+    started: float
+    ended: float
 
 
 class Checkpoint:
@@ -42,36 +62,54 @@ class Checkpoint:
             # WAL and NORMAL: a killed process loses nothing, a lost machine at most the last commits.
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
-            self._db.execute(_TABLE)
+            for table in _TABLES:
+                self._db.execute(table)
+            held = {row[1] for row in self._db.execute("PRAGMA table_info(answers)")}
+            for name in _TIMES:
+                if name not in held:  # a file of an earlier version
+                    self._db.execute(f"ALTER TABLE answers ADD COLUMN {name} REAL")
         except (OSError, sqlite3.Error) as fault:
             raise self._explain(fault) from fault
 
     def get(self, key: str) -> Answer | None:
         """The answer under `key`, or None."""
-        with self._lock:
-            try:
-                row = self._db.execute(
-                    "SELECT answer, latency_ms, first_token_ms FROM answers WHERE key = ?", (key,)
-                ).fetchone()
-            except sqlite3.Error as fault:
-                raise self._explain(fault) from fault
-        if row is None:
+        rows = self._run(f"SELECT answer, {', '.join(_TIMES)} FROM answers WHERE key = ?", (key,))
+        if not rows:
             return None
-        said = json.loads(row[0])
+        said = json.loads(rows[0][0])
         for name in ("contexts", "retrieved_ids", "retrieved_scores"):
             said[name] = tuple(said[name])
-        return Answer(**said, latency_ms=row[1], first_token_ms=row[2])
+        return Answer(**said, **dict(zip(_TIMES, rows[0][1:], strict=True)))
 
-    def put(self, key: str, answer: Answer) -> None:
-        """Commit one answer."""
+    def attempts(self, night: str) -> list[Attempt]:
+        """The calls made for `night`, those of each question in their order."""
+        rows = self._run(
+            "SELECT key, number, status, started, ended FROM attempts WHERE night = ? ORDER BY key, number", (night,)
+        )
+        return [Attempt(*row) for row in rows]
+
+    def put(self, night: str, attempt: Attempt, answer: Answer) -> None:
+        """Commit one answer and the call that gave it."""
         said = asdict(answer)
-        latency, first = said.pop("latency_ms"), said.pop("first_token_ms")
+        times = [said.pop(name) for name in _TIMES]
+        row = (attempt.key, json.dumps(said, ensure_ascii=True), *times)
         with self._lock:
             try:
+                self._db.execute("BEGIN IMMEDIATE")
                 self._db.execute(
-                    "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)",
-                    (key, json.dumps(said, ensure_ascii=True), latency, first),
+                    f"INSERT OR REPLACE INTO answers (key, answer, {', '.join(_TIMES)}) VALUES (?, ?, ?, ?, ?, ?)", row
                 )
+                self._db.execute("INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?, ?)", (night, *attempt))
+                self._db.execute("COMMIT")
+            except sqlite3.Error as fault:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise self._explain(fault) from fault
+
+    def _run(self, statement: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
+        with self._lock:
+            try:
+                return self._db.execute(statement, values).fetchall()
             except sqlite3.Error as fault:
                 raise self._explain(fault) from fault
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ragbench_dagster.evaluation.applicability import Given, given, unmet
 from ragbench_dagster.evaluation.session import Session
-from ragbench_dagster.records import SCORES, Item, Verdict
+from ragbench_dagster.records import FAILED, SCORES, Item, Verdict
 from ragbench_dagster.store import rows_table
 
 _ROWS = 500  # rows turned into Python objects together
@@ -74,10 +74,9 @@ class NightItems:
         why = unmet(needs, self.about[row["example_id"]], item, self.given)
         if judged is not None:
             return Verdict("not_applicable", feedback=why) if why and judged.status != "not_applicable" else judged
-        failed = row["status"] not in ("scored", "not_applicable")
-        if failed and why:
+        if why and row["status"] not in ("scored", "not_applicable"):
             return Verdict("not_applicable", feedback=why)
-        return Verdict(row["status"] if failed else "not_applicable", feedback=row["error"] or "no answer to judge")
+        return _unanswered(row)
 
 
 def _item(row: dict[str, Any], about: dict[str, Any]) -> Item:
@@ -92,10 +91,23 @@ def _item(row: dict[str, Any], about: dict[str, Any]) -> Item:
 
 
 def value_of(verdict: Verdict) -> float | None:
-    """What tables average: the passing share, or the score of an evaluator that does not say what passes."""
+    """What tables average: the passing share, or the score of an evaluator that does not say what passes.
+
+    A failure of the system is 0; what the judge could not judge is unknown.
+    """
+    if verdict.status == "failed":
+        return 0.0
     if verdict.status != "scored":
         return None
     return verdict.score if verdict.passing is None else float(verdict.passing)
+
+
+def _unanswered(response: dict[str, Any]) -> Verdict:
+    """What is said of an answer that cannot be graded: the system failed, or there is none to grade."""
+    why = response["error"] or "no answer to judge"
+    if response["status"] in FAILED:
+        return Verdict("failed", passing=False, feedback=why)
+    return Verdict("not_applicable" if response["status"] == "scored" else response["status"], feedback=why)
 
 
 def score_row(system: str, metric: str, about: dict[str, Any], verdict: Verdict, key: str | None) -> dict[str, Any]:
@@ -120,6 +132,8 @@ def score_rows(
     system: str, needs: Mapping[str, Collection[str]], items: NightItems, session: Session
 ) -> tuple[pa.Table, list[str]]:
     """(records.SCORES sorted by metric and example, the models that served the verdicts).
+
+    An example at which the system failed has status `failed` and counts as 0, where the metric applies.
 
     Args:
         system: its name.

@@ -24,11 +24,12 @@ import pyarrow as pa
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.retrieval_metrics import METRICS, as_id, expected_grades, metrics_at_k, stage_retrieval
-from ragbench_dagster.records import SCORES
+from ragbench_dagster.records import FAILED, SCORES
 from ragbench_dagster.store import rows_table
 
 __all__ = ["k_warnings", "metrics_at_k", "score_retrieval", "stage_retrieval", "unknown_labels"]
 
+_ANSWER = ["example_id", "status", "retrieved_ids", "error"]
 _COLUMNS = [
     "example_id", "category", "weight", "conflict", "synthetic", "expected_doc_ids", "expected_grades",
 ]  # fmt: skip
@@ -62,9 +63,7 @@ def score_retrieval(
     """
     wanted = [metric for metric in metrics if metric.partition("@")[0] in METRICS and "@" in metric]
     ks = sorted({int(metric.partition("@")[2]) for metric in wanted})
-    answers = {
-        row["example_id"]: row for row in responses.select(["example_id", "status", "retrieved_ids"]).to_pylist()
-    }
+    answers = {row["example_id"]: row for row in responses.select(_ANSWER).to_pylist()}
     examples = release.examples.select(_COLUMNS).to_pylist()
     unknown = unknown_labels(examples, answers.values(), corpus_ids)
     silent = silence(answers.values())
@@ -97,14 +96,14 @@ def _values(
     """(values, status, why) of an example that the metrics apply to; values are empty unless it is `scored`."""
     if answer is None:
         return {}, "not_applicable", "not asked"
-    if answer["status"] != "scored":
+    failed = answer["status"] in FAILED
+    if answer["status"] != "scored" and not failed:
         return {}, answer["status"], "the system gave no answer"
+    retrieved = [] if failed else answer["retrieved_ids"] or []  # a failed system retrieved nothing
     values: dict[str, float | None] = {}
     for k in ks:
-        values |= metrics_at_k(
-            example["expected_doc_ids"], answer["retrieved_ids"] or [], k, example["expected_grades"]
-        )
-    return values, "scored", ""
+        values |= metrics_at_k(example["expected_doc_ids"], retrieved, k, example["expected_grades"])
+    return (values, "failed", answer["error"] or "the system failed") if failed else (values, "scored", "")
 
 
 def silence(answers: Collection[dict[str, Any]]) -> str:

@@ -18,10 +18,11 @@ from ragbench_dagster.calibration.stats.correction import (
     from_labels,
     humans_only,
     ppi_plus,
+    quantiles,
     rogan_gladen,
 )
 from ragbench_dagster.calibration.stats.request_share import judge_noise_n, request_share
-from ragbench_dagster.calibration.stats.tables import Table
+from ragbench_dagster.calibration.stats.tables import DRAWS, SEED, Table
 from ragbench_dagster.reporting.night import Mask, Night, Scores
 from ragbench_dagster.settings import is_judged
 
@@ -47,13 +48,18 @@ class Corrector:
         return "no labelled calibration answers: label some" if self.judge is None else self.judge.refusal()
 
     def correct(self, scores: Scores, at: Mask, per_request: bool = False) -> Corrected:
-        """The corrected share of the rows `at` (scored, in the gate).
+        """The corrected share of the rows `at` (counted: scored, or a failure of the system).
+
+        Only what a judge said is corrected: that the system failed is known.
 
         Args:
             per_request: weigh each question with its traffic.
         """
         if not at.any():
             return Corrected("none", None, None, "no scored answer")
+        lost = at & scores.failed
+        if lost.any():
+            return _with_failures(self.correct(scores, at & ~lost, per_request), scores, at, per_request)
         weights = scores.weight[at] if per_request else None
         sample = self.sample(scores, at, per_request)
         if sample is not None:
@@ -101,12 +107,42 @@ class Corrector:
 
     def ppi(self, scores: Scores, at: Mask) -> dict[str, Any] | None:
         """PPI++ as the check of the labels' point; None where labels were not used or carry weights."""
-        sample = self.sample(scores, at)
+        given = at & ~scores.failed
+        sample = self.sample(scores, given)
         if sample is None or len(set(sample.weights.tolist())) > 1:
             return None
-        others = np.array([v for i, v in zip(scores.ids[at], scores.value[at], strict=True) if i not in self.labels])
+        rows = zip(scores.ids[given], scores.value[given], strict=True)
+        others = np.array([v for i, v in rows if i not in self.labels])
         found = ppi_plus(sample.human, sample.judge, others)
-        return {"value": found.value, "low": found.interval[0], "high": found.interval[1], "weight": found.weight}
+        share = float(given.sum() / at.sum())  # the others are failures, known to be 0
+        low, high = found.interval
+        return {"value": found.value * share, "low": low * share, "high": high * share, "weight": found.weight}
+
+
+def _with_failures(found: Corrected, scores: Scores, at: Mask, per_request: bool) -> Corrected:
+    """The corrected share of the answers given, times the share of questions that were answered at all.
+
+    That share's draws are Jeffreys'. Where nothing was answered, nothing has to be corrected.
+    """
+    given = (at & ~scores.failed)[at]
+    if found.draws is None and given.any():
+        return found
+    asked = request_share(given.astype(float), scores.weight[at], scores.count[at]) if per_request else None
+    if asked is None:
+        counted = clustered_estimate(given.astype(float), scores.cluster[at], None, True)
+        share, size = float(given.mean()), counted.n_effective
+    else:
+        share, size = asked.value, asked.n
+    rng = np.random.default_rng(SEED + 4)
+    draws = rng.beta(share * size + 0.5, (1 - share) * size + 0.5, DRAWS if found.draws is None else len(found.draws))
+    lost = f"{int((~given).sum()):,} failures of the system count as 0"
+    if not given.any():
+        return Corrected("calibration", 0.0, quantiles(draws), lost, draws)
+    assert found.draws is not None
+    draws = draws * found.draws
+    value = None if found.value is None else found.value * share
+    reason = f"{found.reason}; {lost}"
+    return Corrected(found.method, value, quantiles(draws), reason, draws, found.youden)
 
 
 def correctors(night: Night, rows: list[CalibrationRow]) -> dict[tuple[str, str], Corrector]:

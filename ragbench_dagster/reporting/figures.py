@@ -12,6 +12,7 @@ from ragbench_dagster.calibration.stats.clustering import clustered_estimate
 from ragbench_dagster.calibration.stats.correction import Corrected
 from ragbench_dagster.calibration.stats.request_share import request_share
 from ragbench_dagster.calibration.stats.weighted import TOO_FEW
+from ragbench_dagster.records import COUNTED
 from ragbench_dagster.reporting.correct import Corrector
 from ragbench_dagster.reporting.night import Mask, Scores
 from ragbench_dagster.settings import is_judged
@@ -34,9 +35,9 @@ class Row:
 
 
 def coverage(statuses: dict[str, int]) -> float | None:
-    """Scored share of what could be scored; None where nothing could."""
+    """Share of what could be scored that has a value; None where nothing could. A failed system's 0 is known."""
     applicable = sum(n for status, n in statuses.items() if status != "not_applicable")
-    return statuses.get("scored", 0) / applicable if applicable else None
+    return sum(statuses.get(status, 0) for status in COUNTED) / applicable if applicable else None
 
 
 def make_row(

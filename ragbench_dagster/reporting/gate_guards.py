@@ -8,6 +8,7 @@ from typing import Any
 from ragbench_dagster.calibration.night import WARNING, closed_by
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.number_words import percent, percent_below
+from ragbench_dagster.records import COUNTED
 from ragbench_dagster.reporting.baseline import gate_systems
 from ragbench_dagster.reporting.conditions import other_conditions
 from ragbench_dagster.reporting.figures import coverage
@@ -106,7 +107,7 @@ def _coverage(night: Night) -> list[Closed]:
             statuses[status] = statuses.get(status, 0) + 1
         share = coverage(statuses)
         if share is not None and share < least:
-            lost = ", ".join(f"{n} {s}" for s, n in sorted(statuses.items()) if s not in ("scored", "not_applicable"))
+            lost = ", ".join(f"{n} {s}" for s, n in sorted(statuses.items()) if s not in (*COUNTED, "not_applicable"))
             reason = f"only {percent_below(share, least)} scored, {percent(least)} are needed ({lost})"
             closed.append(Closed(reason, "coverage", system, metric))
     return closed

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragbench_dagster.settings import is_judged
+from ragbench_dagster.settings import ANSWERED, is_judged
 
 LOW = {"hit_rate": 0.7, "mrr": 0.5, "recall": 0.7}  # where retrieval is worth a look, on common benchmarks
 LOW_PASSING = 0.8  # passing share of a judge metric below which a hint is shown
 
 HINTS = {
+    ANSWERED: "look at what the system raised (ragbench failures --metric answered) and at its time-outs",
     "faithfulness": "look for truncated contexts and a prompt that does not tie the answer to them",
     "relevancy": "look at what was retrieved: the answer or its contexts miss the question",
     "correctness": "compare failing answers with the labels: wrong passage retrieved, or outdated expected answers",
@@ -33,6 +34,8 @@ def hint(metric: str, metrics: dict[str, Any], failed: bool = False) -> str | No
         metrics: the system's `metrics` of the summary.
         failed: the gate failed this metric.
     """
+    if metric == ANSWERED:
+        return HINTS[ANSWERED] if failed else None
     base = metric.partition("@")[0]
     row = metrics[metric]["overall"]
     value = row["value"]

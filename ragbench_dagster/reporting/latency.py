@@ -2,6 +2,10 @@
 
 The interval of a percentile lies between two order statistics whose ranks are binomial quantiles
 (Conover 1999, Practical Nonparametric Statistics, 3.2); where n is too small for an upper end there is none.
+
+An answer that did not come in time took longer than every limit: it enters as infinite. A percentile that falls on
+one is infinite too, is written as null beside `over`, and reads "over 30,000 ms". Answers that failed otherwise
+have no time: a crash is not a fast answer.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from ragbench_dagster.records import FAILED
 from ragbench_dagster.reporting.night import Floats, Night
 
 PERCENTILES = (50, 95, 99)
@@ -33,13 +38,14 @@ def percentile(sorted_values: Floats, q: float) -> tuple[float | None, float | N
 
     Below some hundred values the linear percentile lies between the two largest, and the largest alone may be the
     lower end: the interval is then widened to hold the figure beside it.
+    Infinite where it falls on an answer that timed out.
     """
     n = len(sorted_values)
     if n == 0:
         return None, None, None
     p = q / 100
     low, high = binomial_quantile(0.025, n, p), binomial_quantile(0.975, n, p) + 1
-    value = float(np.quantile(sorted_values, p))
+    value = _quantile(sorted_values, p)
     return (
         value,
         min(value, float(sorted_values[low - 1])) if low >= 1 else None,
@@ -47,13 +53,36 @@ def percentile(sorted_values: Floats, q: float) -> tuple[float | None, float | N
     )
 
 
+def _quantile(sorted_values: Floats, p: float) -> float:
+    """numpy's linear quantile, which for an infinite neighbour of weight 0 would be NaN."""
+    at = p * (len(sorted_values) - 1)
+    low, high = int(np.floor(at)), int(np.ceil(at))
+    if at == low or not np.isfinite(sorted_values[high]):
+        return float(sorted_values[low if at == low else high])
+    return float(np.quantile(sorted_values[: high + 1], at / high))
+
+
 def times(night: Night, system: str, column: str = "latency_ms") -> Floats:
-    """All known times of a system in milliseconds, sorted."""
+    """All known times of a system in milliseconds, sorted; infinite for answers that timed out (but not their
+    first token).
+    """
     table = night.timings(system)
     if table is None or column not in table.column_names:
         return np.array([], dtype=float)
-    found = np.array([t for t in table[column].to_pylist() if t is not None], dtype=float)
-    return np.sort(found[np.isfinite(found)])
+    status = dict(zip(*night.responses(system, ["example_id", "status"]).to_pydict().values(), strict=True))
+    own = [status.get(name) for name in table["example_id"].to_pylist()]
+    known = zip(table[column].to_pylist(), own, strict=True)
+    found = np.array([t for t, s in known if t is not None and s not in FAILED], dtype=float)
+    late = own.count("timed_out") if column == "latency_ms" else 0
+    return np.concatenate([np.sort(found[np.isfinite(found)]), np.full(late, np.inf)])
+
+
+def time_limit(night: Night, system: str) -> float | None:
+    """The shortest time, in milliseconds, that an answer of the night did not keep to; None where all came."""
+    table = night.timings(system)
+    if table is None or "limit_ms" not in table.column_names:
+        return None
+    return min((t for t in table["limit_ms"].to_pylist() if t is not None), default=None)
 
 
 def late_share_p(sorted_values: Floats, q: float, limit: float) -> float:
@@ -72,20 +101,43 @@ def provable_excess(sorted_values: Floats, q: float, level: float) -> float | No
     late = binomial_quantile(1 - level, n, 1 - q / 100) + 1  # fewest late answers with P(X >= late) <= level
     if late > n:
         return None
-    return max(0.0, float(np.quantile(sorted_values, q / 100)) - float(sorted_values[n - late]))
+    value, edge = _quantile(sorted_values, q / 100), float(sorted_values[n - late])
+    return max(0.0, value - edge) if np.isfinite(value) else None
 
 
 def describe(night: Night, system: str) -> dict[str, Any]:
-    """Percentiles with intervals, mean, n, a histogram, and the time to the first token where it is known."""
+    """Percentiles with intervals, mean, n, a histogram, and the time to the first token where it is known.
+
+    The mean is None where an answer timed out. The histogram holds the answers that came.
+    """
     own = times(night, system)
-    found: dict[str, Any] = {"n": len(own), "answers": _answers(night, system)}
+    limit = time_limit(night, system)
+    found: dict[str, Any] = {"n": len(own), "timed_out": int(np.isinf(own).sum()), "answers": _answers(night, system)}
     for q in PERCENTILES:
-        value, low, high = percentile(own, q)
-        found[f"p{q}_ms"] = {"value": value, "low": low, "high": high}
-    found["mean_ms"] = float(own.mean()) if len(own) else None
-    found["histogram"] = histogram(own)
+        found[f"p{q}_ms"] = _row(percentile(own, q), limit)
+    found["mean_ms"] = float(own.mean()) if len(own) and np.isfinite(own).all() else None
+    found["histogram"] = histogram(own[np.isfinite(own)])
     first = times(night, system, "first_token_ms")
     found["first_token"] = {f"p{q}_ms": percentile(first, q)[0] for q in PERCENTILES} if len(first) else None
+    return found
+
+
+def _row(ends: tuple[float | None, float | None, float | None], limit: float | None) -> dict[str, Any]:
+    """{value, low, high, over, over_ms}: what lies beyond the time limit is null, named in `over`."""
+    named = dict(zip(("value", "low", "high"), ends, strict=True))
+    beyond = [name for name, end in named.items() if end is not None and np.isinf(end)]
+    return {
+        **{name: None if name in beyond else end for name, end in named.items()},
+        "over": beyond,
+        "over_ms": limit if beyond else None,
+    }
+
+
+def words(row: dict[str, Any], end: str = "value") -> str | float | None:
+    """One end of a percentile for a table: its milliseconds, or "over 30,000 ms"; None where it is unknown."""
+    if end in row.get("over", ()):
+        return f"over {row['over_ms']:,.0f} ms" if row.get("over_ms") is not None else "over the time limit"
+    found: float | None = row.get(end)
     return found
 
 

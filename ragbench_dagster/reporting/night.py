@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.records import COUNTED
 from ragbench_dagster.settings import is_judged
 from ragbench_dagster.store import Workspace, read_json, read_table
 
@@ -28,7 +29,7 @@ class Scores:
     metric: str
     ids: Objects
     status: Objects
-    value: Floats  # NaN unless scored
+    value: Floats  # NaN unless it counts: scored, or 0 where the system failed
     score: Floats  # the evaluator's own scale; NaN unless scored
     weight: Floats
     category: Objects
@@ -42,11 +43,17 @@ class Scores:
 
     @cached_property
     def scored(self) -> Mask:
+        """Rows with a value; a failure of the system is one, of 0."""
         return np.isfinite(self.value)
 
     @cached_property
+    def failed(self) -> Mask:
+        """Rows at which the system failed; their 0 is known, no judge said it."""
+        return np.asarray(self.status == "failed", dtype=bool)
+
+    @cached_property
     def counted(self) -> Mask:
-        """Rows that figures are made of: scored, no label conflict, not synthetic."""
+        """Rows that figures are made of: with a value, no label conflict, not synthetic."""
         return self.scored & self.in_gate
 
     @cached_property
@@ -141,7 +148,7 @@ def split_scores(table: pa.Table) -> dict[tuple[str, str], Scores]:
     score = table["score"].to_numpy(zero_copy_only=False).astype(float)
     weight = np.nan_to_num(table["weight"].to_numpy(zero_copy_only=False).astype(float), nan=1.0)
     in_gate = np.array([v is not False for v in table["in_gate"].to_pylist()])
-    value = np.where(columns["status"] == "scored", value, np.nan)
+    value = np.where(np.isin(columns["status"], COUNTED), value, np.nan)
     count = _column(table, "count", 1.0)
     cluster = _column(table, "cluster", -1.0).astype(np.int64)
     found: dict[tuple[str, str], list[int]] = {}

@@ -4,7 +4,7 @@
 
 A judge with a model compares the two answers in both orders; a disagreement of the orders is a tie and counts
 as position bias. The embedded judge cannot compare answers: there the two scores of one metric are compared,
-and the result says so.
+and the result says so. A system that failed at a question loses against one that answered it, without a judge.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 from ragbench_dagster.calibration.judged import Progress
 from ragbench_dagster.calibration.stats.preference import davidson, win_share
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.records import Item, Verdict
+from ragbench_dagster.records import FAILED, Item, Verdict
 from ragbench_dagster.reporting.night import Night
 from ragbench_dagster.store import Workspace, read_table, rows_table, write_table
 
@@ -81,6 +81,10 @@ def _by_judge(
         example = about.get(name)
         if example is None or example["conflict"] or example["synthetic"]:
             continue
+        failed = one[name]["status"] in FAILED, other[name]["status"] in FAILED
+        if any(failed):
+            rows.append(_row(candidate, baseline, name, "scored", _failures(*failed), None, "judge"))
+            continue
         if one[name]["response"] == other[name]["response"]:
             rows.append(_row(candidate, baseline, name, "scored", 0.5, False, "judge"))
             continue
@@ -100,8 +104,15 @@ def _by_judge(
 def _answers(night: Night, system: str) -> dict[str, dict[str, Any]]:
     table = night.responses(system, ["example_id", "status", "response", "contexts"])
     return {
-        row["example_id"]: row for row in table.to_pylist() if row["status"] == "scored" and row["response"] is not None
+        row["example_id"]: row
+        for row in table.to_pylist()
+        if row["status"] in FAILED or (row["status"] == "scored" and row["response"] is not None)
     }
+
+
+def _failures(candidate: bool, baseline: bool) -> float:
+    """The comparison where a system failed: who answered wins; neither is a tie."""
+    return 0.5 if candidate and baseline else float(baseline)
 
 
 def _by_score(night: Night, candidate: str, baseline: str) -> list[dict[str, Any]]:
@@ -115,6 +126,8 @@ def _by_score(night: Night, candidate: str, baseline: str) -> list[dict[str, Any
         if there is not None and other.counted[there]:
             a, b = one.score[place], other.score[there]
             score = 0.5 if abs(a - b) < 1e-9 else float(a > b)
+            if one.failed[place] or other.failed[there]:
+                score = _failures(bool(one.failed[place]), bool(other.failed[there]))
             rows.append(_row(candidate, baseline, one.ids[place], "scored", score, None, metric))
     return rows
 

@@ -1,4 +1,4 @@
-"""score_table[D]: retrieval scores and verdicts of all systems in one long table (records.SCORES)."""
+"""score_table[D]: scores, verdicts and `answered` of all systems in one long table (records.SCORE_TABLE)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragbench_dagster.records import SCORES
+from ragbench_dagster.dataset.families import families
+from ragbench_dagster.evaluation.availability import score_answered
+from ragbench_dagster.evaluation.night import night_release_of
+from ragbench_dagster.records import SCORE_TABLE, SCORES
 from ragbench_dagster.store import Workspace, read_json, read_table, write_table
 
 
@@ -22,16 +25,47 @@ def build_scores(ws: Workspace, day: str, systems: list[str]) -> pa.Table:
         UserError: a damaged table.
     """
     parts = []
+    examples = _examples(ws, day)
     for system in sorted(systems):
+        answers = ws.night(day, system) / "responses.parquet"
+        # What the logs lack was not asked of anybody: `logged` neither answers nor fails.
+        if examples is not None and answers.exists() and not _looked_up(ws, system):
+            parts.append(score_answered(read_table(answers), examples, system))
         for name in ("retrieval", "verdicts"):
             path = ws.night(day, system) / f"{name}.parquet"
             if path.exists():
                 parts.append(read_table(path).select(SCORES.names).cast(SCORES))
     table = pa.concat_tables(parts) if parts else SCORES.empty_table()
     table = _apply_thresholds(table, thresholds(ws, day))
+    table = _with_requests(table, examples)
     table = table.sort_by([(name, "ascending") for name in ("system", "metric", "example_id")])
     write_table(ws.night(day) / "scores.parquet", table)
     return table
+
+
+def _examples(ws: Workspace, day: str) -> pa.Table | None:
+    """The examples of the night's release, by its manifest; None where the night has none yet."""
+    manifest = read_json(ws.night(day) / "manifest.json") or {}
+    return night_release_of(ws, manifest["release"]).examples if manifest.get("release") else None
+
+
+def _looked_up(ws: Workspace, system: str) -> bool:
+    found = ws.settings.systems.get(system)
+    return (found.kind if found else system) == "logged"
+
+
+def _with_requests(table: pa.Table, examples: pa.Table | None) -> pa.Table:
+    """The table with `count` and `cluster` of each example; null for examples that the release lacks."""
+    count: dict[str, int] = {}
+    cluster: dict[str, int] = {}
+    if examples is not None:
+        ids = examples["example_id"].to_pylist()
+        count = dict(zip(ids, examples["count"].to_pylist(), strict=True))
+        cluster = dict(zip(ids, families(examples).tolist(), strict=True))
+    names = table["example_id"].to_pylist()
+    for name, values in (("count", count), ("cluster", cluster)):
+        table = table.append_column(name, pa.array([values.get(example) for example in names], pa.int64()))
+    return table.cast(SCORE_TABLE)
 
 
 def thresholds(ws: Workspace, day: str) -> dict[str, float]:

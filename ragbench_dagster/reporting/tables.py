@@ -6,6 +6,7 @@ from itertools import zip_longest
 from typing import Any
 
 from ragbench_dagster.number_words import decimal
+from ragbench_dagster.reporting.latency import words
 from ragbench_dagster.store import Workspace, read_json
 
 NIGHTS = 7
@@ -97,7 +98,7 @@ def _latency(systems: dict[str, Any]) -> dict[str, Any]:
     for name, system in systems.items():
         times = system["latency"]
         if times["n"]:
-            rows.append([name, *(times[f"p{q}_ms"]["value"] for q in (50, 95, 99)), times["mean_ms"], times["n"]])
+            rows.append([name, *(words(times[f"p{q}_ms"]) for q in (50, 95, 99)), times["mean_ms"], times["n"]])
     return _table("Latency of the system itself, ms", ["system", "p50", "p95", "p99", "mean", "n"], rows)
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from ragbench_dagster.records import COUNTED
 from ragbench_dagster.reporting.night import Night
 
 MOST = 20
 
 
 def worst_rows(night: Night, system: str, limit: int = MOST) -> list[dict[str, Any]]:
-    """At most `limit` scored rows with the lowest value, the heaviest first; full marks are never listed."""
+    """At most `limit` counted rows with the lowest value, the heaviest first; full marks are never listed."""
     rows = select(night, system)
     return [
         {k: row[k] for k in ("example_id", "metric", "category", "score", "value", "weight", "status", "feedback")}
@@ -25,7 +27,8 @@ def select(
 ) -> list[dict[str, Any]]:
     """Failing rows of the score table, worst first: value, then weight, then score, then id."""
     table = night.table
-    keep = pc.and_(pc.equal(table["status"], "scored"), pc.less(table["value"], 1.0))
+    counts = pc.is_in(table["status"], pa.array(COUNTED))
+    keep = pc.and_(counts, pc.less(table["value"], 1.0))
     for name, wanted in (("system", system), ("metric", metric), ("category", category)):
         if wanted is not None:
             keep = pc.and_(keep, pc.equal(table[name], wanted))

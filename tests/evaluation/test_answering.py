@@ -34,7 +34,7 @@ def build(workspace, fail_on="", pause=0.0):
         return {"answer": f"about {text}", "sources": [{"id": "n1", "score": 0.5, "text": "context"}]}
     return ask
 """
-SETTINGS = "systems: {mine: {kind: engine, engine: 'counting:build', params: %s, concurrency: 4}}\nscrub: {ner: 'off'}"
+SETTINGS = "systems: {mine: {kind: engine, engine: 'counting:build', params: %s, concurrency: 4, retry_after_s: []}}\nscrub: {ner: 'off'}"
 
 
 def make(root: Path, params: str = "{}") -> Workspace:

@@ -46,7 +46,7 @@ def test_each_example_and_metric_has_one_row_sorted_by_metric_and_example() -> N
     assert len(keys) == 8
     hits = table.filter(pa.compute.equal(table["metric"], "hit_rate@5"))
     assert by_example(hits) == {
-        "e0": ("scored", 1.0), "e1": ("scored", 0.0), "e2": ("not_applicable", None), "e3": ("error", None),
+        "e0": ("scored", 1.0), "e1": ("scored", 0.0), "e2": ("not_applicable", None), "e3": ("failed", 0.0),
     }  # fmt: skip
 
 
@@ -104,8 +104,8 @@ def test_without_a_corpus_a_passage_that_is_never_found_still_counts_as_missed()
         # nothing for some: 0 there
         ([["a"], []], ["scored", "scored"]),
         ([["a"], [None]], ["scored", "scored"]),
-        # it never answered: whether it retrieves is not known
-        ([None, None], ["error", "error"]),
+        # it never answered: taken to retrieve, and failed
+        ([None, None], ["failed", "failed"]),
     ],
 )
 def test_a_system_that_never_tells_an_id_is_not_scored_and_one_that_sometimes_finds_nothing_is_0_there(
@@ -116,7 +116,7 @@ def test_a_system_that_never_tells_an_id_is_not_scored_and_one_that_sometimes_fi
     for metric in ("hit_rate@5", "ndcg@3"):
         rows = by_example(table.filter(pa.compute.equal(table["metric"], metric)))
         assert [rows["e0"][0], rows["e1"][0]] == expected
-        assert rows["e1"][1] == (0.0 if expected[1] == "scored" else None)
+        assert rows["e1"][1] == (0.0 if expected[1] in ("scored", "failed") else None)
     silent = expected[0] == "not_applicable"
     assert len([w for w in k_warnings(responses(*ids), ["hit_rate@1"]) if "do not apply" in w]) == silent
     assert k_warnings(responses(*ids), ["faithfulness"]) == []
@@ -130,15 +130,15 @@ def test_a_system_that_never_tells_an_id_is_not_scored_and_one_that_sometimes_fi
         ({"expected_doc_ids": ["a"], "expected_grades": [0.0]}, "not_applicable"),
         ({"expected_doc_ids": ["a", "b"], "expected_grades": [0.5, -1.0]}, "not_applicable"),
         ({"expected_doc_ids": ["gone"]}, "not_applicable"),
-        ({"expected_doc_ids": ["a"]}, "error"),
-        ({"expected_doc_ids": ["a", "gone"], "expected_grades": [1.0, 0.0]}, "error"),
+        ({"expected_doc_ids": ["a"]}, "failed"),
+        ({"expected_doc_ids": ["a", "gone"], "expected_grades": [1.0, 0.0]}, "failed"),
     ],
 )
 def test_a_failed_answer_counts_only_where_the_metric_applies(label: dict[str, Any], expected: str) -> None:
     """21 of 23 labelled questions answered were shown as 84 %: failures at unlabelled ones were counted too."""
     labelled = release(label, {"expected_doc_ids": ["b"]})
     table = score_retrieval(responses(None, ["b"]), labelled, ["mrr@5"], "s", {"a", "b"})
-    assert by_example(table) == {"e0": (expected, None), "e1": ("scored", 1.0)}
+    assert by_example(table) == {"e0": (expected, 0.0 if expected == "failed" else None), "e1": ("scored", 1.0)}
 
 
 def test_a_k_above_what_the_system_ever_returns_is_a_named_warning() -> None:

@@ -17,6 +17,7 @@ from ragbench_dagster.settings import parse_settings
 from ragbench_dagster.store import Workspace, rows_table, write_json, write_table
 
 DAY = "2026-11-20"
+FAILED = "failed"
 
 
 def example_ids(n: int) -> list[str]:
@@ -78,17 +79,19 @@ class NightMaker:
         """Write one night.
 
         Args:
-            scores: system -> metric -> values (numbers; None: not_applicable; text: that status).
+            scores: system -> metric -> values (numbers; None: not_applicable; text: that status; "failed": the
+                system raised).
             latency: milliseconds of every answer, or one for each; None: no times.
             keys: identity hash of the judge that made the verdicts; the one of `calibrated` by default.
         """
         n = len(self.ids)
         for system, metrics in scores.items():
             folder = self.ws.night(day, system)
+            lost = {i for values in metrics.values() for i, v in zip(self.ids, values, strict=True) if v == FAILED}
             answers = [
                 {
                     "example_id": i,
-                    "status": "scored",
+                    "status": "error" if i in lost else "scored",
                     "response": f"response to {i}",
                     "contexts": ["context"],
                     "retrieved_ids": ["d0"],
@@ -129,7 +132,7 @@ class NightMaker:
             judged = "@" not in metric
             for place, value in enumerate(np.asarray(values, dtype=object).tolist()):
                 status = "scored" if isinstance(value, int | float) else (value or "not_applicable")
-                number = float(value) if status == "scored" else None
+                number = float(value) if status == "scored" else 0.0 if status == FAILED else None
                 rows.append(
                     {
                         "system": system,

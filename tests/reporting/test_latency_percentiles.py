@@ -1,11 +1,14 @@
 """Percentiles of times with distribution-free intervals."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ragbench_dagster.reporting.latency import histogram, late_share_p, percentile, provable_excess
+from ragbench_dagster.reporting.latency import histogram, late_share_p, percentile, provable_excess, words
+from ragbench_dagster.reporting.summary import summarise, summary_tables
+from ragbench_dagster.store import read_table, write_table
 
 
 def test_percentile_is_numpys():
@@ -67,3 +70,37 @@ def test_the_smallest_provable_excess_is_the_edge_of_the_test(q, level):
 
 def test_nothing_can_be_proven_with_three_answers():
     assert provable_excess(np.array([1.0, 2.0, 3.0]), 50, 0.01) is None
+
+
+def test_a_time_out_is_later_than_every_limit():
+    values = np.r_[np.arange(1.0, 191.0), np.full(10, np.inf)]  # 5 % did not come
+    assert percentile(values, 50)[0] == 100.5
+    value, low, high = percentile(values, 95)
+    assert (value, high) == (np.inf, np.inf)
+    assert np.isfinite(low)
+    assert late_share_p(values, 95, 1e9) == pytest.approx(0.5446, abs=1e-3)  # P(X >= 10), 200 at .05
+    assert provable_excess(values, 95, 0.05) is None
+    assert percentile(np.array([1.0, np.inf]), 0)[0] == 1.0
+    assert percentile(np.array([np.inf]), 50)[0] == np.inf
+
+
+def test_what_lies_beyond_the_limit_is_said_in_words_and_is_no_number(maker):
+    made = maker("systems: {s: {kind: engine, engine: 'a:b'}}\nmetrics: ['hit_rate@5']\n", n=100)
+    day = made.night({"s": {"hit_rate@5": ["failed"] * 10 + [1.0] * 90}})
+    folder = made.ws.night(day, "s")
+    answers, times = (read_table(folder / f"{name}.parquet") for name in ("responses", "timings"))
+    status = ["error"] * 4 + ["timed_out"] * 6 + ["scored"] * 90
+    answers = answers.set_column(1, "status", pa.array(status))
+    latency = pa.array([1.0] * 4 + [None] * 6 + [100.0 + i for i in range(90)])
+    limit = pa.array([None] * 4 + [30_000.0] * 6 + [None] * 90, pa.float64())
+    times = times.set_column(1, "latency_ms", latency).set_column(3, "limit_ms", limit)
+    write_table(folder / "responses.parquet", answers, {"release": made.release})
+    write_table(folder / "timings.parquet", times)
+    found = summarise(made.ws, day)["systems"]["s"]["latency"]
+    assert (found["n"], found["timed_out"], found["mean_ms"]) == (96, 6, None)  # a crash is not a fast answer
+    assert found["p95_ms"]["value"] is None
+    assert found["p95_ms"]["over"] == ["value", "high"]
+    assert words(found["p95_ms"]) == "over 30,000 ms"
+    assert found["p50_ms"]["value"] == 147.5
+    rows = next(t for t in summary_tables(made.ws, day) if t["title"].startswith("Latency"))["rows"]
+    assert rows[0][2] == "over 30,000 ms"

@@ -25,7 +25,7 @@ def ranked(maker):
 
 
 def ranks(found):
-    return {row["system"]: row["rank"] for row in found["rows"]}
+    return {row["system"]: row["rank"] for row in found["rows"] if row["metric"] != "answered"}
 
 
 def rates(seed, rate):
@@ -47,13 +47,13 @@ def test_identical_systems_share_the_first_rank(ranked):
 
 def test_a_system_without_scores_has_no_rank(ranked):
     found = ranked("faithfulness", one=rates(1, 0.8), none=np.array(["error"] * N, dtype=object))
-    row = next(r for r in found["rows"] if r["system"] == "none")
+    row = next(r for r in found["rows"] if (r["system"], r["metric"]) == ("none", "faithfulness"))
     assert (row["rank"], row["value"], row["note"]) == (None, None, "no scored answer")
 
 
 def test_every_row_carries_its_conditions(ranked):
     found = ranked("faithfulness", one=rates(1, 0.8))
-    row = found["rows"][0]
+    row = next(r for r in found["rows"] if r["metric"] == "faithfulness")
     assert (row["judge"], row["template"], row["version"], row["day"], row["n"]) == (
         "fake judge",
         "t",
@@ -103,7 +103,7 @@ def test_rows_made_under_other_conditions_are_not_ranked_with_tonights(maker):
     build_scores(made.ws, day, ["answered_for_another_release", "judged_by_another", "tonight"])
     made.calibrated(["faithfulness"])
     found = rank(made.ws, day)
-    ranked = {(r["metric"], r["system"]) for r in found["rows"] if r["rank"] is not None}
+    ranked = {(r["metric"], r["system"]) for r in found["rows"] if r["rank"] is not None and r["metric"] != "answered"}
     assert ranked == {("faithfulness", "tonight"), ("hit_rate@5", "tonight"), ("hit_rate@5", "judged_by_another")}
     notes = {(r["metric"], r["system"]): r["note"] for r in found["rows"]}
     assert "judged by another judge" in notes["faithfulness", "judged_by_another"]

@@ -26,14 +26,17 @@ def made(maker):
 
 def test_a_night_as_pandas_frames(made):
     night = ragbench_dagster.load(DAY, workspace=made.ws.root)
-    assert night.scores.groupby("system")["value"].mean().to_dict() == {"logged": 1.0, "two": 0.0}
+    assert night.scores.query("metric == 'faithfulness'").groupby("system")["value"].mean().to_dict() == {
+        "logged": 1.0,
+        "two": 0.0,
+    }
     assert night.scores["value"].isna().sum() == 10
     assert list(night.examples["example_id"]) == made.ids
     assert len(night.responses) == len(night.timings) == 80
     assert set(night.responses["system"]) == {"logged", "two"}
     assert night.gate["verdict"] == "inconclusive"
     assert night.manifest["release"] == made.release
-    row = night.summary.query("system == 'two' and dimension == 'overall'").iloc[0]
+    row = night.summary.query("system == 'two' and metric == 'faithfulness' and dimension == 'overall'").iloc[0]
     assert row["value"] == 0.0
     assert set(night.leaderboard["system"]) == {"logged", "two"}
 
@@ -52,13 +55,13 @@ def test_a_night_that_never_ran_is_one_line(made):
 def test_duckdb_reads_the_store_directly(made):
     duckdb = pytest.importorskip("duckdb", reason="no duckdb")
     path = made.ws.store / "nights" / "*" / "scores.parquet"
-    sql = f"select system, avg(value) from '{path}' where status = 'scored' group by system order by system"
+    sql = f"select system, avg(value) from '{path}' where metric = 'faithfulness' group by system order by system"
     assert duckdb.sql(sql).fetchall() == [("logged", 1.0), ("two", 0.0)]
 
 
 def test_polars_reads_the_store_directly(made):
     polars = pytest.importorskip("polars", reason="no polars")
-    table = polars.scan_parquet(made.ws.night(DAY) / "scores.parquet")
+    table = polars.scan_parquet(made.ws.night(DAY) / "scores.parquet").filter(polars.col("metric") == "faithfulness")
     means = table.group_by("system").agg(polars.col("value").mean()).sort("system").collect()
     assert means.rows() == [("logged", 1.0), ("two", 0.0)]
 

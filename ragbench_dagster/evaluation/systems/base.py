@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.records import Status
+from ragbench_dagster.records import AnswerStatus
 from ragbench_dagster.settings import SystemBase
 
 Example = Mapping[str, Any]  # a row of records.EXAMPLES; example_id, query and history are read
@@ -24,11 +24,11 @@ Example = Mapping[str, Any]  # a row of records.EXAMPLES; example_id, query and 
 class Answer:
     """What a system said to one question.
 
-    `status` is `scored` (it answered), `error`, `refused` or `not_applicable`. Passages, ids and scores run
+    `status` is `scored` (it answered), `error`, `timed_out`, `refused` or `not_applicable`. Passages, ids and scores run
     side by side in rank order; an id is None for a passage without one. Times are the system's own, in ms.
     """
 
-    status: Status
+    status: AnswerStatus
     response: str | None = None
     contexts: tuple[str, ...] = ()
     retrieved_ids: tuple[str | None, ...] = ()
@@ -36,6 +36,8 @@ class Answer:
     error: str | None = None  # class and short reason, never text under test
     latency_ms: float | None = None
     first_token_ms: float | None = None
+    limit_ms: float | None = None  # timed_out: it would have taken longer than this
+    started: float | None = None  # epoch seconds at which the call began; None: no call
 
 
 class ItemError(Exception):
@@ -103,17 +105,20 @@ class System(ABC):
         """The answer to one question; may raise anything."""
 
     async def answer(self, example: Example) -> Answer:
-        """The answer to one question, within `timeout_s`; a fault is an Answer of status `error`.
+        """The answer to one question, within `timeout_s`; a fault is an Answer of status `error` or `timed_out`.
 
         Raises:
             UserError: a fault of the system as a whole, which every further question would meet too.
         """
         clock = Clock()
         try:
-            async with asyncio.timeout(None if self.times_itself else self.settings.timeout_s):
+            async with asyncio.timeout(None if self.times_itself else self.settings.timeout_s) as patience:
                 answer = await self.ask(example, clock)
-        except TimeoutError:
-            return Answer("error", error=f"Timeout: no answer within {self.settings.timeout_s:g} s")
+        except TimeoutError as fault:
+            if not (self.times_itself or patience.expired()):  # the system's own patience ended before ours
+                return Answer("timed_out", error=describe(fault), limit_ms=clock.latency_ms)
+            limit = self.settings.timeout_s
+            return Answer("timed_out", error=f"Timeout: no answer within {limit:g} s", limit_ms=limit * 1000)
         except UserError:
             raise
         except ItemError as fault:

@@ -65,7 +65,7 @@ def reporting_assets(days: dg.DailyPartitionsDefinition, systems: list[str]) -> 
         group="reporting",
         kinds={"parquet", "pandas"},
         deps=[*branches, dg.AssetKey("judge_calibration"), dg.AssetKey("dedupe_quality")],
-        schema=records.SCORES,
+        schema=records.SCORE_TABLE,
         description="Every score of the night in long form: one row for each example, system and metric.",
     )
     def score_table(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> Any:

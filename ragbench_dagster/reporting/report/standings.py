@@ -17,7 +17,7 @@ METHODS = {
 }
 STATUS_WORDS = {
     "not_applicable": "not applicable", "over_budget": "over budget", "error": "errors", "unparsable": "unparsable",
-    "refused": "refused", "truncated": "truncated",
+    "refused": "refused", "truncated": "truncated", "failed": "failures of the system, each counted as 0",
 }  # fmt: skip
 
 

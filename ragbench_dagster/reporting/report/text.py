@@ -90,8 +90,10 @@ def percent(value: float | None) -> str:
     return f"{100 * value:.0f} %" if abs(100 * value - round(100 * value)) < 0.05 else f"{100 * value:.1f} %"
 
 
-def milliseconds(value: float | None) -> str:
-    """A time with the unit that reads best."""
+def milliseconds(value: float | None, limit: float | None = None) -> str:
+    """A time with the unit that reads best; one beyond `limit` is infinite."""
+    if value == math.inf and limit is not None:
+        return f"over {milliseconds(limit)}"
     if value is None or not math.isfinite(value):
         return DASH
     if value >= 10_000:

@@ -6,6 +6,7 @@ categories are values, never keys of a chart or of HTML.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,13 +20,16 @@ class Figure:
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    limit: float | None = None  # of times: an infinite one is known to be more than this
 
     @classmethod
     def of(cls, row: dict[str, Any] | float | None) -> Figure:
         """From a row with value, low and high, or a bare number."""
         if not isinstance(row, dict):
             return cls(row)
-        return cls(row.get("value"), row.get("low"), row.get("high"))
+        over = row.get("over") or ()
+        value, low, high = (math.inf if name in over else row.get(name) for name in ("value", "low", "high"))
+        return cls(value, low, high, row.get("over_ms"))
 
 
 @dataclass(frozen=True)

@@ -67,9 +67,9 @@ def test_every_answer_ends_scored_or_typed_and_identical_ones_are_judged_once(ws
     rows = {(r["metric"], r["example_id"]): r for r in run.scores.to_pylist()}
     assert len(rows) == 12
     assert [rows["correctness", f"e{n}"]["status"] for n in range(6)] == [
-        "scored", "scored", "error", "error", "refused", "scored",
+        "scored", "scored", "error", "failed", "refused", "scored",
     ]  # fmt: skip
-    assert [rows["correctness", f"e{n}"]["value"] for n in range(6)] == [1.0, 0.0, None, None, None, 1.0]
+    assert [rows["correctness", f"e{n}"]["value"] for n in range(6)] == [1.0, 0.0, None, 0.0, None, 1.0]
     assert rows["correctness", "e0"]["score"] == 3.0
     assert rows["correctness", "e0"]["key"] == rows["correctness", "e5"]["key"]
     assert rows["correctness", "e0"]["key"] != rows["faithfulness", "e0"]["key"]
@@ -80,7 +80,7 @@ def test_every_answer_ends_scored_or_typed_and_identical_ones_are_judged_once(ws
     assert sorted(judges["correctness"].asked) == ["crash", "no", "refused", "yes"]
     assert run.calls == 6  # three that answered, two metrics; a crash made no call
     assert run.cost_usd == 2.0
-    assert run.statuses == {"error": 4, "refused": 2, "scored": 6}
+    assert run.statuses == {"error": 2, "failed": 2, "refused": 2, "scored": 6}
     assert read_table(ws.night("2026-01-02", "s") / "verdicts.parquet").equals(run.scores)
 
 

@@ -1,0 +1,189 @@
+"""Asks a system the questions of a night: each once, what failed again later, each answer kept as it arrives.
+
+Questions are asked in the order of their hash, never by category, so that errors which stand together in time
+say something about the system's hours and not about its questions. What failed in the first pass is asked again
+after `retry_after_s`, since an outage passes and a fault of the system stays. Every call is noted with its time
+as it ends: a run that is killed while it waits goes on waiting, and asks nothing twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from ragbench_dagster.evaluation.checkpoint import Attempt, Checkpoint
+from ragbench_dagster.evaluation.loop import Stop
+from ragbench_dagster.evaluation.runner import Meter, Progress, pull
+from ragbench_dagster.evaluation.systems import Answer, Example, System
+from ragbench_dagster.records import FAILED
+from ragbench_dagster.store import digest
+
+
+class Ask(NamedTuple):
+    """One asking of one example: 0 is its answer, higher ones show how much answers vary from ask to ask."""
+
+    example_id: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """How the calls of a night went. Counts are of examples, but for the calls of the first pass.
+
+    Attributes:
+        asked: examples that the system was asked, or had answered before.
+        failed_first: of them, failed in the first pass.
+        missing: still without an answer at the end.
+        calls, errors, runs: calls of the first pass, those that failed, and in how many runs of neighbours in
+            time they stand.
+    """
+
+    asked: int
+    failed_first: int
+    missing: int
+    calls: int
+    errors: int
+    runs: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """For attempts.json; `answered_first` is the share answered in the first pass."""
+        share = 1 - self.failed_first / self.asked if self.asked else None
+        return {**self.__dict__, "mended": max(0, self.failed_first - self.missing), "answered_first": share}
+
+
+class Asking:
+    """One night's asking of one system.
+
+    Args:
+        system: who is asked.
+        checkpoint: where answers and calls are kept; None for looked-up answers.
+        night: names the night in the checkpoint.
+        shared: what the key of every answer starts from.
+        clean: takes personal data out of an answer.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        checkpoint: Checkpoint | None,
+        night: str,
+        shared: str,
+        clean: Callable[[Example, Answer], Answer],
+    ) -> None:
+        self._system, self._checkpoint = system, checkpoint
+        self._night, self._shared = night, shared
+        self._clean = clean
+        self._answers: dict[str, Answer] = {}
+        self._past: dict[str, list[Attempt]] = {}
+        for attempt in checkpoint.attempts(night) if checkpoint else ():
+            self._past.setdefault(attempt.key, []).append(attempt)
+        self._asked: dict[str, list[Ask]] = {}
+        self.calls = 0
+
+    async def all(
+        self, asks: Iterable[tuple[Example, int]], waits: Sequence[float] | None, progress: Progress | None, stop: Stop
+    ) -> Mapping[Ask, Answer]:
+        """The answer of every ask; of those there are, if a stop was asked for.
+
+        Args:
+            asks: examples, each with the number of the ask.
+            waits: seconds after the first pass at which failed questions are asked again; None: this night was
+                finished before, and what is missing is asked once, at once.
+            progress: called as (label, done, total).
+            stop: ends it early.
+        """
+        examples: dict[str, Example] = {}
+        for example, number in asks:
+            key = self._key(example, number)
+            examples.setdefault(key, example)
+            self._asked.setdefault(key, []).append(Ask(example["example_id"], number))
+        for key in examples:
+            held = self._checkpoint.get(key) if self._checkpoint else None
+            if held is not None and (held.status not in FAILED or key in self._past):
+                self._answers[key] = held
+        meter = Meter(f"{self._system.name} answers", len(examples), progress)
+        meter.add(len(self._answers), fresh=False)
+        # One thread scrubs and commits, so that neither delays the answers that are still being timed.
+        with ThreadPoolExecutor(1, thread_name_prefix="ragbench-commit") as writer:
+            try:
+                again = self._failed() if waits is None else []
+                new = [key for key in examples if key not in self._answers]
+                await self._pass([*new, *again], examples, writer, meter, stop)
+                for number, wait in enumerate(waits or (), 1):
+                    left = [key for key in self._failed() if len(self._past.get(key, ())) <= number]
+                    if not left or await self._wait(wait, len(left), meter, progress, stop):
+                        break
+                    await self._pass(left, examples, writer, meter, stop)
+            finally:
+                await self._system.aclose()
+        meter.show()
+        return {ask: self._answers[key] for key, own in self._asked.items() for ask in own if key in self._answers}
+
+    def attempts(self) -> Attempts:
+        """How it went; after `all`."""
+        own = {key: sum(ask.number == 0 for ask in asks) for key, asks in self._asked.items()}
+        first = [self._past[key][0] for key in own if key in self._past]
+        first.sort(key=lambda attempt: (attempt.started, attempt.key))
+        wrong = [attempt.status in FAILED for attempt in first]
+        return Attempts(
+            asked=sum(own.values()),
+            failed_first=sum(own[attempt.key] for attempt in first if attempt.status in FAILED),
+            missing=sum(own[key] for key in self._failed()),
+            calls=len(wrong),
+            errors=sum(wrong),
+            runs=sum(now and not before for before, now in zip([False, *wrong], wrong, strict=False)),
+        )
+
+    def _key(self, example: Example, number: int) -> str:
+        again = [f"ask {number}"] if number else []
+        return digest(self._shared, example["query"], list(example["history"] or ()), *again)
+
+    def _failed(self) -> list[str]:
+        return [key for key in self._asked if key in self._answers and self._answers[key].status in FAILED]
+
+    async def _pass(
+        self,
+        keys: list[str],
+        examples: Mapping[str, Example],
+        writer: ThreadPoolExecutor,
+        meter: Meter,
+        stop: Stop,
+    ) -> None:
+        """Ask each of these questions once, in the order of their keys, which are hashes."""
+        here = asyncio.get_running_loop()
+
+        async def ask(key: str) -> None:
+            began = time.time()
+            answer = await self._system.answer(examples[key])
+            fresh = key not in self._answers
+            self.calls += self._system.calls
+            if self._system.calls:
+                answer = replace(answer, started=began)
+            await here.run_in_executor(writer, self._keep, key, examples[key], answer)
+            meter.add(int(fresh))
+
+        if keys:
+            await pull(sorted(keys), ask, min(self._system.settings.concurrency, len(keys)), stop)
+
+    def _keep(self, key: str, example: Example, answer: Answer) -> None:
+        clean = self._clean(example, answer)
+        if self._checkpoint is not None:
+            past = self._past.setdefault(key, [])
+            attempt = Attempt(key, len(past), clean.status, clean.started or 0.0, time.time())
+            self._checkpoint.put(self._night, attempt, clean)
+            past.append(attempt)
+        self._answers[key] = clean
+
+    async def _wait(self, wait: float, left: int, meter: Meter, progress: Progress | None, stop: Stop) -> bool:
+        """Wait until `wait` seconds after the end of the first pass; True where a stop was asked for."""
+        ended = max((past[0].ended for past in self._past.values()), default=0.0)
+        # A clock that was set back must not make a night wait for days.
+        remaining = min(wait, ended + wait - time.time())
+        if remaining > 0 and progress is not None:
+            words = f"{self._system.name} waits {remaining:.0f}s to ask again what failed: {left} questions"
+            progress(words, meter.done, meter.total)
+        return await stop.sleep(remaining)
