@@ -23,7 +23,6 @@ import hmac
 import json
 import math
 import os
-import secrets
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,6 +37,7 @@ from ragbench_dagster.access import FILE, private_folder
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.inputs import Undecodable, decoded, open_regular, read_regular
 from ragbench_dagster.settings import Settings, load_settings
+from ragbench_dagster.workspace_key import workspace_key
 
 
 def dumps(value: Any) -> str:
@@ -245,21 +245,12 @@ class Workspace:
 
     @cached_property
     def secret(self) -> bytes:
-        """The secret of the keyed hashes, made on first use (`.key`, mode 600)."""
-        path = self.root / ".key"
-        try:
-            return bytes.fromhex(path.read_text("ascii").strip())
-        except FileNotFoundError:
-            pass
-        except (OSError, ValueError) as fault:
-            raise UserError(f"{path}: unreadable key; restore it, or delete it and the store") from fault
-        fresh = secrets.token_bytes(32)
-        write_text(path, fresh.hex() + "\n")
-        try:
-            path.chmod(0o600)
-        except OSError as fault:
-            raise _explain(fault, path) from fault
-        return fresh
+        """The secret of the keyed hashes, made on first use (`.key`, mode 600).
+
+        Raises:
+            UserError: as `workspace_key`.
+        """
+        return workspace_key(self.root)
 
     def keyed(self, value: str) -> str:
         """Keyed hash of an identifier: stable here, meaningless elsewhere."""

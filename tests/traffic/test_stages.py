@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 
 import pyarrow.parquet as pq
 import pytest
@@ -249,6 +250,7 @@ def test_progress_ends_at_the_total(workspace, fake_scrubber):
 def test_read_only_store_is_one_clear_line(workspace):
     ws = workspace({"2026-11-20.jsonl": [at(DAY, 1)]})
     assert ws.secret
+    shutil.rmtree(ws.root / "store")
     (ws.root / "store").write_text("a file where the folder should be", encoding="utf-8")
     with pytest.raises(UserError) as fault:
         sample_days(ws, [DAY])
