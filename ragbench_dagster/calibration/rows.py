@@ -2,9 +2,9 @@
 
     {id, query, contexts, response, reference, human: {faithfulness|relevancy|correctness: 0|1|null}}
 
-Optional: `history`; `raters: {METRIC: [label, ...]}` where several people judged; and for answers drawn by
-`label_sample` from a night: `sample: {release, system, example_id, answer_hash, weight}`. Rows of equal
-content are one row whose labels are votes.
+Optional: `history`; `raters: {METRIC: [label, ...]}` where several people judged; for answers drawn by
+`label_sample` from a night: `sample: {release, system, example_id, answer_hash, weight}`; and `draw: NAME` for
+answers drawn blind (blind.py). Rows of equal content are one row whose labels are votes, but for drawn ones.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class CalibrationRow:
     raters: dict[str, tuple[float, ...]] = field(default_factory=dict)
     sample: Sample | None = None
     where: str = ""  # file and line, for messages
+    draw: tuple[str, str] | None = None  # name of the draw and id within it: never a row of the calibration set
 
 
 def read_calibration(ws: Workspace) -> list[CalibrationRow]:
@@ -58,7 +59,7 @@ def read_calibration(ws: Workspace) -> list[CalibrationRow]:
         UserError: unreadable file, broken line, a label that is not 0/1/null; names file and line.
     """
     known = {*METRICS_JUDGED, *ws.settings.judged_metrics}
-    found: dict[str, list[CalibrationRow]] = {}
+    found: dict[tuple[str, str], list[CalibrationRow]] = {}
     given: list[CalibrationRow] = []
     if ws.calibration.is_dir():
         for path in sorted(ws.calibration.glob("*.jsonl")):
@@ -67,7 +68,7 @@ def read_calibration(ws: Workspace) -> list[CalibrationRow]:
     # sees at night, and no personal data of these files reaches it.
     clean = scrub_handed_in(ws, "calibration", [texts_of_item(row.item) for row in given])
     for row in (_with_texts(row, texts) for row, texts in zip(given, clean, strict=True)):
-        found.setdefault(row.key, []).append(row)
+        found.setdefault((row.key, row.draw[1] if row.draw else ""), []).append(row)
     return [_merge(rows) for _, rows in sorted(found.items())]
 
 
@@ -109,7 +110,7 @@ def _row(raw: bytes, where: str, known: set[str]) -> CalibrationRow:
             read = [number(v, f"{where}: raters.{metric}") for v in values]
             raters[metric] = tuple(v for v in read if v is not None)
     item = Item("", query, response, contexts, reference, history)
-    return CalibrationRow("", item, human, raters, _sample(row, where), where)
+    return CalibrationRow("", item, human, raters, _sample(row, where), where, _draw(row, where))
 
 
 def _with_texts(row: CalibrationRow, texts: Texts) -> CalibrationRow:
@@ -158,6 +159,16 @@ def _sample(row: dict[str, Any], where: str) -> Sample | None:
     if not 0 < weight <= HEAVIEST:
         raise UserError(f"{where}: sample.weight is 1 over the chance to be drawn: above 0, at most {HEAVIEST:g}")
     return found
+
+
+def _draw(row: dict[str, Any], where: str) -> tuple[str, str] | None:
+    name = _text(row, "draw", where)
+    if name is None:
+        return None
+    own = _text(row, "id", where)
+    if not own:
+        raise UserError(f"{where}: a drawn row needs its id, as drawn")
+    return name, own
 
 
 def _merge(rows: list[CalibrationRow]) -> CalibrationRow:

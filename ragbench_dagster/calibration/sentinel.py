@@ -21,8 +21,8 @@ SALT = "sentinel-v1"
 
 
 def labelled(rows: Sequence[CalibrationRow], metric: str) -> list[CalibrationRow]:
-    """The rows that people labelled for `metric`, tonight's drawn samples left out."""
-    return [row for row in rows if metric in row.human and row.sample is None]
+    """The rows that people labelled for `metric`; what was drawn from a night's answers is left out."""
+    return [row for row in rows if metric in row.human and row.sample is None and row.draw is None]
 
 
 def sentinel_rows(rows: Sequence[CalibrationRow], metric: str, size: int) -> list[CalibrationRow]:

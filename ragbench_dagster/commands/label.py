@@ -13,6 +13,7 @@ from ragbench_dagster.commands.common import (
     WorkspaceOption,
     last_night,
     open_workspace,
+    parse_day,
     print_json,
     print_table,
     say,
@@ -76,6 +77,53 @@ def answers_(
     day = last_night(ws, date)
     path = label_sample(ws, day, system, metric or ws.settings.judged_metrics, n)
     say(f"wrote {path}; fill in human, then: ragbench run --date {day}")
+
+
+@app.command("audit")
+def audit_(
+    system: Annotated[str, typer.Option("--system", help="Whose answers.")],
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", help="Judged metric; may be given several times.")
+    ] = None,
+    n: Annotated[int, typer.Option("-n", min=2, help="How many answers a week, half passed and half failed.")] = 26,
+    date: DateOption = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Draw a few of the week's answers for people to grade, blind to the verdict: do the judge's errors still hold?"""
+    from ragbench_dagster.calibration.audit import draw_audit
+
+    ws = open_workspace(workspace)
+    day = last_night(ws, date)
+    for name in metric or ws.settings.judged_metrics:
+        path, found = draw_audit(ws, day, system, name, n)
+        say(
+            f"wrote {path}: {found['passed']} answers that the judge passed and {found['failed']} that it failed, of "
+            f"{found['week_n']} this week; fill in human (null: unsure)"
+        )
+
+
+@app.command("changes")
+def changes_(
+    system: Annotated[str, typer.Option("--system", help="Whose answers.")],
+    metric: Annotated[str, typer.Option("--metric", help="Judged metric.")],
+    since: Annotated[
+        str | None, typer.Option("--since", help="Night to compare with; default: the one the gate compares with.")
+    ] = None,
+    date: DateOption = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Draw answers that changed since a night, old and new, for people to grade: does the judge see the change?"""
+    from ragbench_dagster.calibration.changes import draw_changes
+    from ragbench_dagster.reporting.compare import night_compared
+
+    ws = open_workspace(workspace)
+    day = last_night(ws, date)
+    before = parse_day(since) or night_compared(ws, day, system, metric)
+    path, found = draw_changes(ws, day, before, system, metric)
+    say(
+        f"wrote {path}: {found['drawn']} pairs of {found['gained']} gained, {found['lost']} lost and {found['same']} "
+        f"changed under the same verdict since {before}; fill in human, then: ragbench gate --date {day}"
+    )
 
 
 @app.command("paraphrase")

@@ -40,6 +40,7 @@ class Pairs:
     before: Scores
     new: Any
     old: Any
+    day_before: str | None = None  # the baseline's night; None for another system
 
     @property
     def n(self) -> int:
@@ -155,7 +156,8 @@ class Baselines:
             if other is not None and before.counted[other] and name not in unequal:
                 new.append(row)
                 old.append(other)
-        return Pairs(scores, before, np.array(new, dtype=int), np.array(old, dtype=int))
+        day = None if baseline.night is self.night else baseline.night.day
+        return Pairs(scores, before, np.array(new, dtype=int), np.array(old, dtype=int), day)
 
     def relabelled(self, other: Night, night: Night | None = None) -> set[str]:
         """Examples whose labels differ between two releases (default: tonight's): they measure different things."""

@@ -9,9 +9,11 @@ import numpy as np
 from ragbench_dagster.calibration.stats.chain import Chain
 from ragbench_dagster.calibration.stats.change import Sentinel, split_change
 from ragbench_dagster.calibration.stats.clustering import ClusteredChange, clustered_change
+from ragbench_dagster.errors import UserError
 from ragbench_dagster.reporting.baseline import Baseline, Baselines, Pairs
 from ragbench_dagster.reporting.night import Mask, Night, Scores
 from ragbench_dagster.settings import is_judged
+from ragbench_dagster.store import Workspace
 
 
 def change_in(pairs: Pairs, where: Mask | None = None) -> ClusteredChange | None:
@@ -110,3 +112,21 @@ def baseline_for(baselines: Baselines, system: str, metric: str) -> Baseline | N
     wanted = threshold.baseline if threshold else "accepted"
     found, _ = baselines.find(system, wanted)
     return found or baselines.last_passed(system) or baselines.night_before(system)
+
+
+def night_compared(ws: Workspace, day: str, system: str, metric: str) -> str:
+    """The night that the gate compares `system` with on `metric`, of tonight's own release.
+
+    Raises:
+        UserError: there is none; names what to do.
+    """
+    night = Night.open(ws, day)
+    found = baseline_for(Baselines(night), system, metric)
+    if found is None or found.night is night:
+        raise UserError(f"{day}: no earlier night to compare {system} with; name one: --since NIGHT")
+    if found.night.manifest["release"] != night.manifest["release"]:
+        raise UserError(
+            f"{found.name} has another release than {day}: labels on changed pairs count within one release; "
+            f"name a night of this one: --since NIGHT, or accept one"
+        )
+    return found.night.day

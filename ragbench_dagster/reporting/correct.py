@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ragbench_dagster.calibration.audit import audit_counts
+from ragbench_dagster.calibration.changes import labelled_changes
 from ragbench_dagster.calibration.rows import CalibrationRow
+from ragbench_dagster.calibration.stats.audit_rates import ENOUGH, TESTED, AuditCounts, AuditedJudge, contradicted
 from ragbench_dagster.calibration.stats.clustering import clustered_estimate
 from ragbench_dagster.calibration.stats.correction import (
     MIN_YOUDEN,
@@ -21,6 +25,7 @@ from ragbench_dagster.calibration.stats.correction import (
     quantiles,
     rogan_gladen,
 )
+from ragbench_dagster.calibration.stats.judged_change import PairsChange
 from ragbench_dagster.calibration.stats.request_share import judge_noise_n, request_share
 from ragbench_dagster.calibration.stats.tables import DRAWS, SEED, Table
 from ragbench_dagster.reporting.night import Mask, Night, Scores
@@ -37,14 +42,23 @@ class Corrector:
         judge: draws of the judge's errors on the calibration set, None where there is no table.
         labels: example id -> (human label, sampling weight) on tonight's own answers; empty where refused.
         note: why labels of tonight could not be used, where some were offered.
+        refused: why the judge's errors must not be corrected for, by its audit.
+        audit: what the audit of these weeks' answers holds; None without one.
+        changes: night -> what people said of the answers that changed since, or why that does not count.
     """
 
     judge: JudgeDraws | None
     labels: dict[str, tuple[int, float]]
     note: str | None = None
+    refused: str | None = None
+    audit: AuditCounts | None = None
+    changes: Mapping[str, PairsChange | str] = field(default_factory=dict)
 
     @cached_property
     def refusal(self) -> str | None:
+        """Why the judge's errors cannot be corrected for; None where they can."""
+        if self.refused:
+            return self.refused
         return "no labelled calibration answers: label some" if self.judge is None else self.judge.refusal()
 
     def correct(self, scores: Scores, at: Mask, per_request: bool = False) -> Corrected:
@@ -103,7 +117,10 @@ class Corrector:
         return LabelledSample(scores.value[own], human, weights * scores.weight[own] if per_request else weights)
 
     def extras(self, corrected: Corrected) -> dict[str, Any]:
-        return {"note": self.note} if self.note else {}
+        found: dict[str, Any] = {"note": self.note} if self.note else {}
+        if self.audit is not None:
+            found["audit"] = {"labels": self.audit.labels, "unsure": self.audit.unsure}
+        return found
 
     def ppi(self, scores: Scores, at: Mask) -> dict[str, Any] | None:
         """PPI++ as the check of the labels' point; None where labels were not used or carry weights."""
@@ -156,8 +173,27 @@ def correctors(night: Night, rows: list[CalibrationRow]) -> dict[tuple[str, str]
             table = night.judge_of(metric).get("table")
             draws[metric] = JudgeDraws.of(Table(**table)) if table and sum(table.values()) else None
         labels, note = _own_labels(night, system, metric, rows)
-        found[system, metric] = Corrector(draws[metric], labels, note)
+        audit = audit_counts(night.ws, night.day, rows, system, metric, night.identity(metric))
+        judge, refused = audited(draws[metric], audit)
+        changes = labelled_changes(night.ws, rows, night.day, system, metric, night.identity(metric))
+        found[system, metric] = Corrector(judge, labels, note, refused, audit, changes)
     return found
+
+
+def audited(judge: JudgeDraws | None, audit: AuditCounts | None) -> tuple[JudgeDraws | None, str | None]:
+    """The judge's errors to correct for, by its calibration rows or by an audit, and why they must not be."""
+    if audit is None or audit.labels < TESTED:
+        return judge, None
+    if audit.too_unsure:
+        left = f"{audit.unsure} of {audit.drawn} answers drawn for the audit are not labelled"
+        return judge, f"{left}: what is left is no random sample; label them"
+    of_audit = AuditedJudge.from_counts(audit)
+    if audit.replaces:
+        return of_audit, None
+    if judge is not None and contradicted(of_audit, judge):
+        enough = f"{audit.labels} labels of the last 28 days contradict them; {ENOUGH} replace them"
+        return judge, f"the calibration rows do not describe these answers: {enough} (ragbench label audit)"
+    return judge, None
 
 
 def _own_labels(

@@ -13,7 +13,7 @@ import numpy as np
 
 from ragbench_dagster.calibration.stats.chain import Chain
 from ragbench_dagster.calibration.stats.clustering import ClusteredChange
-from ragbench_dagster.calibration.stats.judged_change import people_change
+from ragbench_dagster.calibration.stats.judged_change import PairsChange, people_change
 from ragbench_dagster.calibration.stats.request_share import request_change
 from ragbench_dagster.reporting.baseline import Baselines, Pairs
 from ragbench_dagster.reporting.compare import change_in, levels
@@ -103,8 +103,27 @@ def _change(
             return test
         fill_change(test, change)
         test.before, test.after = levels(pairs, where)
-    in_peoples_verdicts(test, fix)
+    labelled = _labelled(pairs, fix) if linked is None and part is None else None
+    if labelled is not None:
+        by_people(test, labelled, fix)
+    else:
+        in_peoples_verdicts(test, fix)
     return _close(test, differs)
+
+
+def _labelled(pairs: Pairs, fix: Corrector | None) -> PairsChange | None:
+    """What people said of the answers that changed since the baseline, where enough of them are labelled."""
+    found = fix.changes.get(pairs.day_before) if fix is not None and pairs.day_before else None
+    return found if isinstance(found, PairsChange) else None
+
+
+def by_people(test: Test, change: PairsChange, fix: Corrector | None) -> None:
+    """Put the change that people saw in the place of the judge's."""
+    test.raw, test.seen = test.value, fix.judge.youden_point if fix and fix.judge else 1.0
+    test.basis = "pairs"
+    test.value, (test.low, test.high), test.p = change.value, change.interval, change.p_loss
+    test.spread = None
+    against(test)
 
 
 def _close(test: Test, differs: str | None) -> Test:

@@ -13,6 +13,7 @@ ORDER = {"fail": 0, "inconclusive": 1, "pass": 2, "": 3}
 METHODS = {
     "labels": "from people's labels on tonight's answers",
     "calibration": "by the judge's errors on the calibration set",
+    "audit": "by people's labels on the last 28 days' answers",
     "humans_only": "people's labels alone",
 }
 STATUS_WORDS = {
