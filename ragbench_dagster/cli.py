@@ -10,7 +10,20 @@ from pathlib import Path
 
 import typer
 
-from ragbench_dagster.commands import accept, dev, doctor, init, judge, label, night, releases, stages, views
+from ragbench_dagster.commands import (
+    accept,
+    dev,
+    doctor,
+    forget,
+    init,
+    judge,
+    label,
+    night,
+    prune,
+    releases,
+    stages,
+    views,
+)
 from ragbench_dagster.commands.common import complain
 from ragbench_dagster.errors import Interrupted, RunFailed, UserError
 from ragbench_dagster.masking import guard_logs
@@ -35,6 +48,8 @@ app.command("estimate")(judge.estimate)
 app.command("reproduce")(judge.reproduce)
 app.command("calibrate")(judge.calibrate)
 app.command("doctor")(doctor.doctor)
+app.command("forget")(forget.forget)
+app.command("prune")(prune.prune)
 app.add_typer(releases.app, name="releases")
 app.add_typer(label.app, name="label")
 app.add_typer(stages.app, name="stage")

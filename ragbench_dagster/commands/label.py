@@ -40,7 +40,11 @@ def next_(
 
         write_rows(rows)
         return
+    from ragbench_dagster.dataset.export_register import register
+    from ragbench_dagster.dataset.frozen import latest
+
     write_queue(rows, to)
+    register(ws, "queue", to, latest(ws).id)  # type: ignore[union-attr]  # rows come from it
     say(f"wrote {len(rows)} questions to {to}; fill in expected_doc_ids, then: ragbench label import {to}")
 
 

@@ -95,9 +95,13 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Write a release for other tools."""
+    from ragbench_dagster.dataset.export_register import register
     from ragbench_dagster.dataset.releases import export_release
 
-    path = export_release(_find(open_workspace(workspace), release), to, form)
+    ws = open_workspace(workspace)
+    found = _find(ws, release)
+    path = export_release(found, to, form)
+    register(ws, "release", path, found.id, form)
     if as_json:
         print_json({"path": str(path)})
     else:

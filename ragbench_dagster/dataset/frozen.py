@@ -1,6 +1,7 @@
 """A release: an immutable dataset version. What it holds, how it is read, and which one serves a day.
 
     store/releases/ID/        examples.parquet, forms.parquet, manifest.json; never rewritten
+    store/releases/ID/tombstone.json   alone there: the release was withdrawn by law, see `tombstones`
     store/releases/DAY.json   which release a refresh day has, and what it was made from
 
 The id is the refresh day and a hash of the content (examples and forms, not the bytes of the files, which
@@ -23,7 +24,8 @@ from ragbench_dagster.errors import UserError
 from ragbench_dagster.records import EXAMPLES, FORMS
 from ragbench_dagster.store import Workspace, digest, read_json, read_table, write_json, write_table
 
-_FILES = ("examples.parquet", "forms.parquet")
+FILES = ("examples.parquet", "forms.parquet")
+TOMBSTONE = "tombstone.json"
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def write_release(ws: Workspace, day: str, examples: pa.Table, forms: pa.Table, 
             "id": release_id,
             "day": day,
             "files": {
-                name: {"sha256": file_hash(part / name), "bytes": (part / name).stat().st_size} for name in _FILES
+                name: {"sha256": file_hash(part / name), "bytes": (part / name).stat().st_size} for name in FILES
             },
         }
         write_json(part / "manifest.json", full)
@@ -83,10 +85,15 @@ def load_release(ws: Workspace, release_id: str) -> Release:
         UserError: no such release, or it is not what it was when it was cut.
     """
     folder = ws.release(release_id)
+    grave = tombstone(ws, release_id)
+    if grave is not None:
+        raise UserError(
+            f"{release_id}: a person's requests were removed from this release; {grave['successor']} stands in its place"
+        )
     manifest = read_json(folder / "manifest.json") if _is_id(release_id) else None
     if manifest is None:
         raise UserError(f"{release_id}: no such release; see: ragbench releases list")
-    for name in _FILES:
+    for name in FILES:
         recorded = manifest.get("files", {}).get(name, {}).get("sha256")
         if not (folder / name).exists() or file_hash(folder / name) != recorded:
             raise _broken(folder, f"{name} is not the file that was released")
@@ -95,6 +102,16 @@ def load_release(ws: Workspace, release_id: str) -> Release:
     if manifest.get("id") != release_id or release_id[11:] != content_hash(examples, forms):
         raise _broken(folder, "its content does not have the hash in its name")
     return Release(release_id, release_id[:10], manifest, examples, forms)
+
+
+def tombstone(ws: Workspace, release_id: str) -> dict[str, Any] | None:
+    """What stands in the place of a release that `ragbench forget` changed: {id, successor, examples}; else None.
+
+    `successor` is the release that is there now, however often it was replaced since.
+    """
+    grave = read_json(ws.release(release_id) / TOMBSTONE) if _is_id(release_id) else None
+    further = grave and tombstone(ws, grave["successor"])
+    return {**grave, "successor": further["successor"]} if grave and further else grave
 
 
 def _is_id(text: str) -> bool:
@@ -116,7 +133,7 @@ def list_releases(ws: Workspace) -> list[dict[str, Any]]:
     """The manifests of all releases, by id. Nothing is verified: `load_release` does that."""
     found = []
     for path in sorted((ws.store / "releases").glob("*/manifest.json")):
-        if not path.parent.name.startswith("."):
+        if not path.parent.name.startswith(".") and not (path.parent / TOMBSTONE).exists():
             found.append(read_json(path))
     return found
 

@@ -34,6 +34,11 @@ def measure_dedupe(ws: Workspace, day: str) -> dict[str, Any]:
     release = resolve(ws, day)
     if release is None:
         raise UserError(f"{day}: no release serves this day; run the day first")
+    return measure_release(ws, day, release)
+
+
+def measure_release(ws: Workspace, day: str, release: Release) -> dict[str, Any]:
+    """The same of a release that is at hand."""
     report = dedupe_quality(ws, release)
     write_json(ws.night(day) / "dedupe.json", report)
     return {name: value for name, value in report.items() if name != "largest_merges"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 from ragbench_dagster.access import private_file
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.systems.base import Answer
+from ragbench_dagster.store import digest
 
 _TABLES = (
     """
@@ -112,6 +114,27 @@ class Checkpoint:
                 return self._db.execute(statement, values).fetchall()
             except sqlite3.Error as fault:
                 raise self._explain(fault) from fault
+
+    def keep_only(self, answered: Collection[str]) -> int:
+        """Remove every answer whose hash (`answer_hash` of records.RESPONSES) is not among `answered`; returns how many went.
+
+        Nothing of them stays in the file's free pages or its log.
+        """
+        with self._lock:
+            try:
+                self._db.execute("PRAGMA secure_delete=ON")
+                gone = []
+                for key, text in self._db.execute("SELECT key, answer FROM answers"):
+                    said = json.loads(text)
+                    parts = [said["response"], said["contexts"], said["retrieved_ids"]]
+                    if said["status"] != "scored" or digest(parts) not in answered:
+                        gone.append((key,))
+                self._db.executemany("DELETE FROM answers WHERE key = ?", gone)
+                self._db.execute("VACUUM")
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            except sqlite3.Error as fault:
+                raise self._explain(fault) from fault
+        return len(gone)
 
     def _explain(self, fault: Exception) -> UserError:
         if isinstance(fault, sqlite3.DatabaseError) and "not a database" in str(fault):

@@ -21,7 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from ragbench_dagster.access import private_file
 from ragbench_dagster.credentials import without_secrets
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation import disks
+from ragbench_dagster.evaluation import disks, identity
 from ragbench_dagster.evaluation.ledger_tables import COSTS, FAILURES, RUNS, SCHEMA, VERDICTS, Entry
 from ragbench_dagster.masking import mask
 from ragbench_dagster.records import Verdict
@@ -227,19 +227,39 @@ class Ledger:
             total += float(self._rows(query.where(table.c.day == name, table.c.cost_usd > 0), {})[0][0])
         return total
 
-    def forget(self, example_ids: Sequence[str]) -> int:
-        """Remove every row of these examples (the law, design rule 3); returns how many verdicts went."""
+    def forget(self, example_ids: Sequence[str], keys: Sequence[str] = (), pairs: Sequence[str] = ()) -> int:
+        """Remove every row that says something of a person (the law, design rule 3).
+
+        Nothing of them stays in SQLite's free pages or log; PostgreSQL's VACUUM is its administrator's.
+
+        Args:
+            example_ids: all rows of these examples.
+            keys: these verdicts.
+            pairs: comparisons of answers to these examples.
+
+        Returns:
+            How many verdicts went.
+        """
         gone = 0
-        for start in range(0, len(example_ids), _BATCH):
-            some = list(example_ids[start : start + _BATCH])
-            for table in (VERDICTS, FAILURES):  # what a run has spent stays spent
-                paid = sa.select(table.c.day, sa.func.sum(table.c.cost_usd)).where(table.c.example_id.in_(some))
-                rows: Any = self._rows(paid.where(table.c.cost_usd > 0).group_by(table.c.day), {})
-                for day, usd in rows:
-                    self.add_cost(day, float(usd))
-            gone += self._commit(sa.delete(VERDICTS).where(VERDICTS.c.example_id.in_(some)), {})
-            self._commit(sa.delete(FAILURES).where(FAILURES.c.example_id.in_(some)), {})
+        for some, table in [(k, t) for k in identity.batched(keys, _BATCH) for t in (VERDICTS, FAILURES)]:
+            gone += self._remove(table, table.c.key.in_(some))
+        for some, table in [(p, t) for p in identity.batched(pairs, _BATCH) for t in (VERDICTS, FAILURES)]:
+            gone += self._remove(table, table.c.example_id.in_(some), table.c.evaluator == "pairwise")
+        for some, table in [(e, t) for e in identity.batched(example_ids, _BATCH) for t in (VERDICTS, FAILURES)]:
+            gone += self._remove(table, table.c.example_id.in_(some))
+        if self._url.get_backend_name() == "sqlite":
+            self._commit(sa.text("VACUUM"), {})
+            self._commit(sa.text("PRAGMA wal_checkpoint(TRUNCATE)"), {})
         return gone
+
+    def _remove(self, table: sa.Table, *which: Any) -> int:
+        """Delete rows; what a run has spent on them stays spent. Returns how many verdicts went."""
+        paid = sa.select(table.c.day, sa.func.sum(table.c.cost_usd)).where(*which, table.c.cost_usd > 0)
+        rows: Any = self._rows(paid.group_by(table.c.day), {})
+        for day, usd in rows:
+            self.add_cost(day, float(usd))
+        gone = self._commit(sa.delete(table).where(*which), {})
+        return gone if table is VERDICTS else 0
 
     def count(self) -> int:
         """How many verdicts there are."""
@@ -328,4 +348,5 @@ def _sqlite_pragmas(connection: Any, _record: Any) -> None:
     cursor.execute("PRAGMA synchronous=NORMAL")
     # A checkpoint waits for the disk, and every call in flight with it: every 64 MB instead of every 4.
     cursor.execute("PRAGMA wal_autocheckpoint=16000")
+    cursor.execute("PRAGMA secure_delete=ON")  # what is forgotten leaves no bytes behind
     cursor.close()

@@ -18,6 +18,7 @@ from ragbench_dagster.errors import Interrupted, UserError
 from ragbench_dagster.number_words import decimal
 from ragbench_dagster.orchestration.instance import disk_line
 from ragbench_dagster.orchestration.resources import WorkspaceResource, store_lock
+from ragbench_dagster.store import Workspace
 
 MAX_ROWS = 20
 MAX_BYTES = 4_000
@@ -34,6 +35,7 @@ def guarded(body: Callable[..., Any]) -> Callable[..., Any]:
         ws = workspace.open()
         with store_lock(ws.root):
             try:
+                finish_removal(ws)
                 return body(context, workspace)
             except (UserError, Interrupted, dg.Failure):
                 raise
@@ -55,6 +57,15 @@ def guarded(body: Callable[..., Any]) -> Callable[..., Any]:
     }
     run.__name__, run.__doc__ = body.__name__, body.__doc__
     return run
+
+
+def finish_removal(ws: Workspace) -> None:
+    """What a killed `ragbench forget` left is removed before anything is made from it."""
+    if (ws.store / "forget.json").exists():
+        from ragbench_dagster.orchestration.event_log import drop_runs_of
+        from ragbench_dagster.reporting import erasure
+
+        erasure.resume(ws, lambda days: drop_runs_of(ws, days))
 
 
 def columns(schema: pa.Schema) -> dg.TableSchema:

@@ -14,6 +14,7 @@ import dagster as dg
 from dagster import AssetCheckEvaluation, DagsterInstance
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.orchestration.bodies import finish_removal
 from ragbench_dagster.orchestration.build import build_definitions
 from ragbench_dagster.orchestration.checks import CHECKS, evaluate
 from ragbench_dagster.orchestration.execute import TRACKING, RunOutcome, run_job
@@ -89,6 +90,7 @@ def run_night(
     tell = progress or (lambda *_: None)
     with disk_faults(ws), store_lock(ws.root, lambda: tell("waiting for another run in this workspace", 0, 0)):
         sweep(ws.root)
+        finish_removal(ws)
         _preflight(ws)
         instance = open_instance(ws)
         resource = WorkspaceResource(root=str(ws.root), sample=ws.sample, max_usd=-1.0 if max_usd is None else max_usd)

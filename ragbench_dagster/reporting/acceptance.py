@@ -11,7 +11,7 @@ was accepted. How a night is compared with it belongs to `baseline` and `linked`
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,19 @@ def accept_first(night: Night, verdict: str) -> Accepted | None:
     entry = Accepted(night.day, night.manifest["release"], GATE, why, None, True, score_hashes(night))
     _write(night.ws, [entry])
     return entry
+
+
+def renew(ws: Workspace, day: str) -> None:
+    """The accepted night `day` lost rows by law: it stays accepted, by the same person, with what it has now."""
+    night = Night.open(ws.sampled(0), day)
+    now = {"release": night.manifest["release"], "scores": score_hashes(night)}
+    _write(ws, [replace(entry, **now) if entry.night == day else entry for entry in acceptances(ws)])
+
+
+def holds(ws: Workspace, day: str) -> bool:
+    """True where the night `day` is accepted, and still is what was accepted."""
+    entries = [entry for entry in acceptances(ws) if entry.night == day]
+    return bool(entries) and entries[-1].scores == score_hashes(Night.open(ws.sampled(0), day))
 
 
 def keep_until(ws: Workspace, shadow: Workspace, night: str | None) -> None:

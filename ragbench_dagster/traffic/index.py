@@ -20,13 +20,14 @@ from ragbench_dagster.inputs import open_regular
 from ragbench_dagster.store import Workspace, digest, write_atomic
 from ragbench_dagster.traffic.files import LogFile
 from ragbench_dagster.traffic.logs import Entry, Reader
-from ragbench_dagster.traffic.model import BadLine, Span
+from ragbench_dagster.traffic.model import BadLine, LogRequest, Span
+from ragbench_dagster.traffic.suppression import Suppression
 from ragbench_dagster.traffic.traces.join import TRACE, is_foreign, rank_of
 
 Hasher = Callable[[bytes, str | bytes | None], int]
 VERSION = "3"  # of the readers: another one reads every file again and runs every day again
 
-BAD, NAIVE, HISTORY, REPAIRED, WANTED, WHOLE, FOREIGN = 1, 2, 4, 8, 32, 64, 128
+BAD, NAIVE, HISTORY, REPAIRED, FORGOTTEN, WANTED, WHOLE, FOREIGN = 1, 2, 4, 8, 16, 32, 64, 128
 RANK = 8  # bits from which on a span's `rank_of` stands in the flags
 NO_TIME = np.iinfo(np.int64).min
 ENTRY = np.dtype(
@@ -63,14 +64,14 @@ def reader_mark(ws: Workspace) -> str:
     return digest(VERSION, traffic.model_dump(mode="json", include={"format", "timezone", "fields", "where"}))
 
 
-def index_file(ws: Workspace, reader: Reader, file: LogFile) -> FileIndex:
-    """The index of `file`, from the cache where the file is as it was."""
+def index_file(ws: Workspace, reader: Reader, file: LogFile, forgotten: Suppression) -> FileIndex:
+    """The index of `file`, from the cache where the file and the list of the forgotten are as they were."""
     path = ws.store / "cache" / "traffic" / f"{file.key}.index"
-    mark = digest(reader_mark(ws), file.signature, ws.keyed("index"))
+    mark = digest(reader_mark(ws), file.signature, ws.keyed("index"), *filter(None, [forgotten.mark]))
     cached = _load(path, mark)
     if cached is not None:
         return cached
-    entries, reasons = collect(reader.read(file), hasher_of(ws))
+    entries, reasons = collect(reader.read(file), hasher_of(ws), forgotten)
     index = FileIndex(entries, reasons, reader.left_out)
     head = {"mark": mark, "reasons": reasons, "left_out": index.left_out}
     buffer = io.BytesIO()
@@ -118,8 +119,10 @@ def span_digest(span: Span, hasher: Hasher) -> int:
     return hasher(b"line", span.digest + span.part.to_bytes(4, "big"))
 
 
-def collect(entries: Iterable[Entry], hasher: Hasher) -> tuple[np.ndarray, list[str]]:
-    """The entries of a file as an array, and the reasons of its bad lines."""
+def collect(
+    entries: Iterable[Entry], hasher: Hasher, forgotten: Suppression | None = None
+) -> tuple[np.ndarray, list[str]]:
+    """The entries of a file as an array, and the reasons of its bad lines; forgotten requests are none."""
     rows: list[tuple[int, ...]] = []
     reasons: dict[str, int] = {}
     waiting: list[int] = []  # bad lines before the first good one
@@ -132,6 +135,11 @@ def collect(entries: Iterable[Entry], hasher: Hasher) -> tuple[np.ndarray, list[
             mark = hasher(b"line", entry.digest)
             rows.append((entry.line, 0, near, 0, 0, 0, 0, mark, 0, 0, 0, BAD, at))
             continue
+        if forgotten and _is_forgotten(entry, forgotten):
+            if isinstance(entry, Span):  # the rest of its trace must be found, wherever it stands
+                trace = hasher(b"trace", entry.trace_id)
+                rows.append((entry.line, entry.part, entry.start_us, 0, 0, 0, 0, 0, trace, 0, 0, FORGOTTEN, -1))
+            continue
         rows.append(_span_row(entry, hasher) if isinstance(entry, Span) else _request_row(entry, hasher))
         near = rows[-1][2]
     found = np.array(rows, dtype=ENTRY)
@@ -139,6 +147,17 @@ def collect(entries: Iterable[Entry], hasher: Hasher) -> tuple[np.ndarray, list[
     if waiting and len(good):
         found["time"][waiting] = good["time"][0]
     return found, list(reasons)
+
+
+def _is_forgotten(entry: LogRequest | Span, forgotten: Suppression) -> bool:
+    if isinstance(entry, Span):
+        request = entry.extra.get("request_id") or entry.trace_id
+        texts = (entry.question, entry.answer, *entry.history)
+        return forgotten.covers(
+            request, entry.user or entry.extra.get("user_id"), entry.session, texts, bool(entry.history)
+        )
+    texts = (entry.query, entry.response, *entry.history)
+    return forgotten.covers(entry.request_id, entry.user_id, entry.conversation_id, texts, bool(entry.history))
 
 
 def _request_row(entry: Entry, hasher: Hasher) -> tuple[int, ...]:

@@ -14,7 +14,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragbench_dagster.traffic.files import LogFile
-from ragbench_dagster.traffic.index import BAD, ENTRY, FOREIGN, HISTORY, NO_TIME, RANK, WANTED, WHOLE, FileIndex
+from ragbench_dagster.traffic.index import (
+    BAD,
+    ENTRY,
+    FOREIGN,
+    FORGOTTEN,
+    HISTORY,
+    NO_TIME,
+    RANK,
+    WANTED,
+    WHOLE,
+    FileIndex,
+)
 from ragbench_dagster.traffic.traces.join import root_of
 
 DAY_US = 86_400_000_000
@@ -63,6 +74,9 @@ def resolve(files: list[LogFile], indexes: list[FileIndex], first_day: int | Non
         traces: entries are spans, to be joined.
     """
     rows, reasons = _concatenate(indexes)
+    left = rows["trace"][rows["flags"] & FORGOTTEN != 0]
+    if len(left):  # one span of a person's speaks for its trace
+        rows = rows[~np.isin(rows["trace"], left) | (rows["flags"] & BAD != 0)]
     members: dict[Place, list[Place]] = {}
     bad, good = rows[rows["flags"] & BAD != 0], rows[rows["flags"] & BAD == 0]
     if traces:

@@ -16,6 +16,7 @@ from ragbench_dagster.settings import Scrub
 from ragbench_dagster.store import Workspace
 from ragbench_dagster.traffic.model import LogRequest
 from ragbench_dagster.traffic.scrubbing.identifiers import safe_id
+from ragbench_dagster.traffic.suppression import read_suppression
 from ragbench_dagster.traffic.timestamps import day_of
 
 BATCH = 64  # requests scrubbed together
@@ -38,8 +39,10 @@ def scrubbed_rows(
 ) -> Iterator[tuple[str, dict[str, Any] | None, dict[str, int]]]:
     """(day, row of `records.SCRUBBED`, replaced by type) of each request, in the given order.
 
-    The row is None for a request that shares its line with a chosen one.
+    The row is None for a request that shares its line with a chosen one, and for one whose scrubbed text is
+    forgotten: what the logs say was not known by that name.
     """
+    forgotten = read_suppression(ws)
     if scrubber is None:
         from ragbench_dagster.traffic.scrubbing import build_scrubber
 
@@ -51,7 +54,8 @@ def scrubbed_rows(
         for (at, request), result in zip(batch, results, strict=True):
             about = chosen[at]
             sampled = about.sampled.get(ws.keyed(request.request_id))
-            if sampled is None:
+            texts = (result.query, result.response, *result.history)
+            if sampled is None or forgotten.covers_text(texts):
                 yield about.day, None, {}
             else:
                 yield about.day, _row(ws, request, sampled, result, plain), result.counts

@@ -19,6 +19,7 @@ from ragbench_dagster.traffic.index import FileIndex, drop_others, index_file, r
 from ragbench_dagster.traffic.logs import Reader
 from ragbench_dagster.traffic.progress import Progress, throttled
 from ragbench_dagster.traffic.resolve import Resolved, resolve
+from ragbench_dagster.traffic.suppression import read_suppression
 from ragbench_dagster.traffic.timestamps import day_number, iso_day
 
 _REMEMBERED = ("days", "marks", "left_out", "unplaced", "first_bad")
@@ -46,8 +47,8 @@ class LogIndex:
     @cached_property
     def resolved(self) -> Resolved:
         """Every request and bad line; read from the cache when first asked for."""
-        reader = Reader(Source(self.ws), self.ws.settings.traffic)
-        return _resolve(self.ws, self.files, [index_file(self.ws, reader, file) for file in self.files])
+        reader, forgotten = Reader(Source(self.ws), self.ws.settings.traffic), read_suppression(self.ws)
+        return _resolve(self.ws, self.files, [index_file(self.ws, reader, file, forgotten) for file in self.files])
 
 
 def scan_logs(ws: Workspace, progress: Progress | None = None) -> LogIndex:
@@ -64,13 +65,15 @@ def scan_logs(ws: Workspace, progress: Progress | None = None) -> LogIndex:
     files = source.files(_plain(ws), known)
     settings_mark = digest(scrub_mark(ws), reader_mark(ws), ws.settings.traffic.sample.model_dump(mode="json"))
     start = ws.settings.traffic.start
-    mark = digest(VERSION, reader_mark(ws), str(start), ws.keyed("days"), [[f.key, f.signature, f.date] for f in files])
+    forgotten = read_suppression(ws)
+    known_by = [[f.key, f.signature, f.date] for f in files], *filter(None, [forgotten.mark])
+    mark = digest(VERSION, reader_mark(ws), str(start), ws.keyed("days"), *known_by)
     about: dict[str, Any] = {name: memo.get(name) for name in _REMEMBERED}
     if memo.get("mark") == mark and known:
         return LogIndex(ws, files, source.ignored, settings_mark, **about)
     reader, indexes, tell = Reader(source, ws.settings.traffic), [], throttled(progress)
     for done, file in enumerate(files, 1):
-        indexes.append(index_file(ws, reader, file))
+        indexes.append(index_file(ws, reader, file, forgotten))
         tell("scan", done, len(files))
     found = _resolve(ws, files, indexes)
     drop_others(ws, files)
@@ -102,6 +105,8 @@ def is_current(ws: Workspace, day: str, fingerprint: str) -> bool:
         facts = read_json(ws.traffic(day) / "facts.json") or {}
     except UserError:
         return False  # damaged: run the day again
+    if facts.get("pruned"):
+        return True  # retention took it, and the logs that still hold it do not bring it back
     scrubbed = scrubbed_metadata(ws, day)
     return facts.get("fingerprint") == fingerprint and scrubbed is not None and scrubbed["fingerprint"] == fingerprint
 

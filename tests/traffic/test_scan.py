@@ -46,9 +46,9 @@ def reads(monkeypatch):
     found = []
     real = index_module.collect
 
-    def counted(entries, hasher):
+    def counted(entries, hasher, forgotten):
         found.append(1)
-        return real(entries, hasher)
+        return real(entries, hasher, forgotten)
 
     monkeypatch.setattr(index_module, "collect", counted)
     return found

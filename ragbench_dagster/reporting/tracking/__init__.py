@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace
 
 
@@ -37,6 +38,26 @@ def track(ws: Workspace, day: str) -> dict[str, Any]:
 
         told |= track_wandb(ws, record)
     return told
+
+
+def untrack(ws: Workspace, day: str) -> list[str]:
+    """Remove the night's runs from the trackers of the settings; lines on what was done and what is left elsewhere."""
+    settings, told = ws.settings.tracking, []
+    from ragbench_dagster.reporting.tracking.record import night_identity
+
+    identity = night_identity(ws, day)
+    if settings.mlflow_uri:
+        from ragbench_dagster.reporting.tracking.mlflow_tracker import remove_mlflow
+
+        try:
+            told.append(remove_mlflow(ws, identity))
+        except UserError as fault:
+            told.append(f"{day}: its MLflow run is still there: {fault}")
+    if settings.wandb_project:
+        from ragbench_dagster.reporting.tracking.wandb_tracker import remove_wandb
+
+        told.append(remove_wandb(ws, identity, day))
+    return [f"{day}: {line}" if not line.startswith(day) else line for line in told if line]
 
 
 def _trackers(ws: Workspace) -> list[tuple[str, bool]]:

@@ -12,8 +12,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shutil
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,24 +54,78 @@ def track_mlflow(ws: Workspace, record: Record) -> dict[str, Any]:
         UserError: the extra is missing, or the tracker cannot be used; the line names the setting.
     """
     uri = tracking_uri(ws)
+    client = _client(uri)
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return _write(client, ws, record, uri)
+    except (MlflowException, OSError) as fault:
+        raise _unusable(fault) from None
+
+
+def remove_mlflow(ws: Workspace, identity: dict[str, str]) -> str:
+    """Remove a night's runs, with their files where MLflow keeps them in SQLite here; one line on what was done.
+
+    Raises:
+        UserError: as `track_mlflow`.
+    """
+    uri = tracking_uri(ws)
+    if uri.startswith("sqlite:///") and not Path(uri.removeprefix("sqlite:///")).exists():
+        return ""
+    client = _client(uri)
+    from mlflow.entities import ViewType
+    from mlflow.exceptions import MlflowException
+
+    wanted = " and ".join(f"tags.`ragbench.{key}` = '{value}'" for key, value in sorted(identity.items()))
+    try:
+        found = client.get_experiment_by_name(ws.settings.tracking.experiment)
+        if found is None:
+            return ""
+        runs = list(client.search_runs([found.experiment_id], wanted, ViewType.ALL, max_results=1000))
+        for run in runs:
+            if run.info.lifecycle_stage == "active":
+                client.delete_run(run.info.run_id)
+        if not uri.startswith("sqlite:"):
+            return f"{len(runs)} MLflow runs deleted; `mlflow gc` on the server removes their files" if runs else ""
+        from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+        store: Any = SqlAlchemyStore(uri, found.artifact_location)
+        for run in runs:
+            artefacts = Path((run.info.artifact_uri or "").removeprefix("file://"))
+            if run.info.run_id in artefacts.parts:
+                shutil.rmtree(artefacts.parent, ignore_errors=True)
+            shutil.rmtree(ws.store / "mlflow-artifacts" / run.info.run_id, ignore_errors=True)  # of a moved workspace
+            store._hard_delete_run(run.info.run_id)
+        store.engine.dispose()
+    except (MlflowException, OSError) as fault:
+        raise _unusable(fault) from None
+    _vacuum(Path(uri.removeprefix("sqlite:///")))
+    return f"{len(runs)} MLflow runs removed" if runs else ""
+
+
+def _vacuum(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, timeout=60)) as database:
+        database.execute("VACUUM")
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _client(uri: str) -> MlflowClient:
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     try:
         from mlflow import MlflowClient
-        from mlflow.exceptions import MlflowException
     except ImportError as fault:
         raise UserError(
             "tracking.mlflow_uri: MLflow is not installed; pip install 'ragbench-dagster[mlflow]'"
         ) from fault
     _hush()
-    try:
-        return _write(MlflowClient(tracking_uri=uri), ws, record, uri)
-    except (MlflowException, OSError) as fault:
-        # The message may hold the URI's password or a server's page: the class and the setting say enough.
-        reason = getattr(fault, "error_code", None) or type(fault).__name__
-        raise UserError(
-            f"tracking.mlflow_uri: MLflow cannot be used ({reason}); is the server up, and the address right?"
-        ) from None
+    return MlflowClient(tracking_uri=uri)
+
+
+def _unusable(fault: Exception) -> UserError:
+    # The message may hold the URI's password or a server's page: the class and the setting say enough.
+    reason = getattr(fault, "error_code", None) or type(fault).__name__
+    return UserError(f"tracking.mlflow_uri: MLflow cannot be used ({reason}); is the server up, and the address right?")
 
 
 def tracking_uri(ws: Workspace) -> str:

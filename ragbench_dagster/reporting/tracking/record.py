@@ -53,7 +53,7 @@ def night_record(ws: Workspace, day: str) -> Record:
     if manifest is None or summary is None:
         raise UserError(f"{ws.night(day)}: no finished night; run: ragbench run --date {day}")
     gate = read_json(ws.night(day) / "gate.json") or {}
-    identity = {"night": day, "workspace": part(ws.root.name), "sample": str(ws.sample)}
+    identity = night_identity(ws, day)
     texts = {"conditions.json": dumps(manifest) + "\n", **_templates(ws)}
     return Record(
         name=day + (f" sample {ws.sample}" if ws.sample else ""),
@@ -66,6 +66,11 @@ def night_record(ws: Workspace, day: str) -> Record:
         artefacts=_files(ws, day),
         texts=texts,
     )
+
+
+def night_identity(ws: Workspace, day: str) -> dict[str, str]:
+    """What finds a night's run again."""
+    return {"night": day, "workspace": part(ws.root.name), "sample": str(ws.sample)}
 
 
 def _tags(manifest: dict[str, Any], gate: dict[str, Any]) -> dict[str, str]:

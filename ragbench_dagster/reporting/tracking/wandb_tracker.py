@@ -81,6 +81,20 @@ def track_wandb(ws: Workspace, record: Record) -> dict[str, Any]:
     return {**told, "wandb_change": "updated" if before else "created"}
 
 
+def remove_wandb(ws: Workspace, identity: dict[str, str], day: str) -> str:
+    """Remove the folders of a night's offline runs; one line on what was done, and on what W&B's own server keeps."""
+    project = ws.settings.tracking.wandb_project or ""
+    run_id = digest(project, identity, size=8)
+    found = sorted((ws.store / "wandb").glob(f"*run-*-{run_id}"))
+    online = any(list(p.glob("*.synced")) or not p.name.startswith("offline-") for p in found)
+    for folder in found:
+        shutil.rmtree(folder, ignore_errors=True)
+    (ws.night(day) / "wandb.json").unlink(missing_ok=True)
+    if online:
+        return f"W&B keeps the run {run_id} of {project}: delete it there, its next version replaces the figures alone"
+    return f"{len(found)} W&B runs removed" if found else ""
+
+
 def _folder(ws: Workspace) -> Path:
     private_folder(ws.store)
     return ws.store
