@@ -38,16 +38,14 @@ class Attempts:
         asked: examples that the system was asked, or had answered before.
         failed_first: of them, failed in the first pass.
         missing: still without an answer at the end.
-        calls, errors, runs: calls of the first pass, those that failed, and in how many runs of neighbours in
-            time they stand.
+        order: the calls of the first pass by their time, as lengths of runs: so many answered, so many failed, so
+            many answered, ...
     """
 
     asked: int
     failed_first: int
     missing: int
-    calls: int
-    errors: int
-    runs: int
+    order: list[int]
 
     def as_dict(self) -> dict[str, Any]:
         """For attempts.json; `answered_first` is the share answered in the first pass."""
@@ -133,9 +131,7 @@ class Asking:
             asked=sum(own.values()),
             failed_first=sum(own[attempt.key] for attempt in first if attempt.status in FAILED),
             missing=sum(own[key] for key in self._failed()),
-            calls=len(wrong),
-            errors=sum(wrong),
-            runs=sum(now and not before for before, now in zip([False, *wrong], wrong, strict=False)),
+            order=_runs(wrong),
         )
 
     def _key(self, example: Example, number: int) -> str:
@@ -187,3 +183,13 @@ class Asking:
             words = f"{self._system.name} waits {remaining:.0f}s to ask again what failed: {left} questions"
             progress(words, meter.done, meter.total)
         return await stop.sleep(remaining)
+
+
+def _runs(wrong: Sequence[bool]) -> list[int]:
+    """Lengths of the runs of equal values, the first of them of False (0 where the first value is True)."""
+    lengths = [0]
+    for place, value in enumerate(wrong):
+        if value != (wrong[place - 1] if place else False):
+            lengths.append(0)
+        lengths[-1] += 1
+    return lengths

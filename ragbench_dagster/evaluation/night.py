@@ -12,7 +12,7 @@ from ragbench_dagster import __version__
 from ragbench_dagster.dataset.corpus import read_corpus
 from ragbench_dagster.dataset.releases import Release, load_release, resolve
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.store import Workspace, digest, read_table, write_json, write_table
+from ragbench_dagster.store import Workspace, digest, read_json, read_table, write_json, write_table
 
 if TYPE_CHECKING:
     from ragbench_dagster.evaluation.judging import JudgeRun
@@ -147,11 +147,14 @@ def write_manifest(ws: Workspace, day: str) -> dict[str, Any]:
 
     release = night_release(ws, day)
     systems: dict[str, str] = {}
+    first: dict[str, float | None] = {}
     warnings: list[str] = []
     for name in configured_systems(ws):
         path = ws.night(day, name) / "responses.parquet"
         if path.exists():
             systems[name] = stored_version(ws, day, name)
+            attempts = read_json(ws.night(day, name) / "attempts.json")
+            first |= {name: attempts["answered_first"]} if attempts else {}
             warnings += [f"{name}: {w}" for w in k_warnings(read_table(path), ws.settings.retrieval_metrics)]
     fit = unknown_labels(ws, day)
     if fit["unknown"]:
@@ -169,6 +172,7 @@ def write_manifest(ws: Workspace, day: str) -> dict[str, Any]:
         "window": window_of(release),
         "sample": ws.sample or None,
         "systems": systems,
+        "answered_first": first,  # share answered when first asked
         "judge": judge.model_dump(mode="json", exclude={"api_base"}),
         "judge_label": judge_label(ws),
         "metrics": ws.settings.metrics,

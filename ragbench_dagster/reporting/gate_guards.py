@@ -14,6 +14,7 @@ from ragbench_dagster.reporting.conditions import other_conditions
 from ragbench_dagster.reporting.figures import coverage
 from ragbench_dagster.reporting.gate_rows import Closed
 from ragbench_dagster.reporting.night import Night
+from ragbench_dagster.reporting.outages import outage_of
 from ragbench_dagster.store import read_json
 
 # a judge that floats, drifts, disagrees or has no key closes the gate even where no threshold names its metric
@@ -28,7 +29,16 @@ def guards(night: Night) -> list[Closed]:
     coverage_closed = [c for c in _coverage(night) if c.metric not in keyless]
     broken = _release(night)
     stale = [] if broken else _conditions(night)
-    return [*broken, *_privacy(night), *_systems(night), *_examples(night), *judges, *stale, *coverage_closed]
+    return [
+        *broken,
+        *_privacy(night),
+        *_systems(night),
+        *_outages(night),
+        *_examples(night),
+        *judges,
+        *stale,
+        *coverage_closed,
+    ]
 
 
 def _release(night: Night) -> list[Closed]:
@@ -58,6 +68,12 @@ def _privacy(night: Night) -> list[Closed]:
 def _systems(night: Night) -> list[Closed]:
     missing = [name for name in gate_systems(night) if name not in night.systems]
     return [Closed("no answers tonight: run it, or take it out of gate.systems", "missing", name) for name in missing]
+
+
+def _outages(night: Night) -> list[Closed]:
+    """An outage is a failure for users, and no fact about the version: nothing of the system is decided."""
+    found = [(name, outage_of(night, name)) for name in gate_systems(night) if name in night.systems]
+    return [Closed(facts.line, "outage", name) for name, facts in found if facts is not None and facts.outage]
 
 
 def _examples(night: Night) -> list[Closed]:

@@ -44,6 +44,7 @@ class Test:
     needed: int | None = None  # rows with which it would clear, at tonight's estimate
     own_level: bool = False  # tested at .01 of its own, outside Holm's family: `answered`
     optional: bool = False  # a default, not written by anybody: it alone is nothing to decide on
+    over_ms: float | None = None  # latency: what is infinite here took longer than this
     spread: float | None = field(default=None, repr=False)
     discordance: float | None = field(default=None, repr=False)
     times: Floats | None = field(default=None, repr=False)  # sorted, latency only

@@ -111,6 +111,7 @@ class Builder:
         test.at_limit = test.value is not None and test.value > limit
         test.clears = test.high is not None and test.high <= limit
         test.times = own
+        test.over_ms = latency.time_limit(self.night, system)
         if test.high is None:
             test.needed = int(np.ceil(np.log(0.025) / np.log(q / 100)))
         yield test

@@ -26,11 +26,14 @@ def plain(line: str) -> str:
     return " ".join(safe_terminal(line).split())
 
 
-def number(value: float | None, kind: str) -> str:
+def number(value: float | None, kind: str, over_ms: float | None = None) -> str:
+    """A figure with its unit; a time that is infinite is known to be more than `over_ms`."""
     if value is None:
         return "unknown"
     if kind == "latency":
-        return f"{value:,.0f} ms" if value != float("inf") else "over the time limit"
+        if value == float("inf"):
+            return "over the time limit" if over_ms is None else f"over {over_ms:,.0f} ms"
+        return f"{value:,.0f} ms"
     if kind == "cost":
         return f"{decimal(value, 4)} USD"
     return decimal(value)
@@ -77,9 +80,9 @@ def _change(test: Test) -> str:
 def _level(test: Test) -> str:
     band = ""
     if test.kind != "cost" and test.low is not None:
-        band = f" [{number(test.low, test.kind)}, {number(test.high, test.kind)}]"
+        band = f" [{number(test.low, test.kind, test.over_ms)}, {number(test.high, test.kind, test.over_ms)}]"
     basis = f", {BASIS[test.basis]}" if test.basis in BASIS else ""
-    return f"{test.name()} is {number(test.value, test.kind)}{band}{_on(test)}{basis}"
+    return f"{test.name()} is {number(test.value, test.kind, test.over_ms)}{band}{_on(test)}{basis}"
 
 
 def _on(test: Test) -> str:

@@ -26,7 +26,7 @@ from ragbench_dagster.reporting.summary import summarise
 from ragbench_dagster.settings import Settings
 from ragbench_dagster.store import Workspace, read_json, read_table, write_table
 
-COPIED = ("responses.parquet", "timings.parquet")
+COPIED = ("responses.parquet", "timings.parquet", "attempts.json")
 REPORTS = ("summary.json", "leaderboard.json", "gate.json")
 
 

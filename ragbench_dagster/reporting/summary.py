@@ -12,6 +12,7 @@ summary.json:
             hint: text | null}},
         latency: {n, p50_ms, p95_ms, p99_ms: {value, low, high}, mean_ms, histogram, first_token, answers},
         cost: {judge_usd, per_question_usd} | null,
+        attempts: outages.Outage | null,
         worst: [{example_id, metric, category, score, value, weight, status, feedback}, ...]   # at most 20
      }},
      trend: {NAME: {METRIC: [{day, value, low, high, n, coverage, conditions, marks}, ...]}},
@@ -48,6 +49,7 @@ from ragbench_dagster.reporting.figures import make_row
 from ragbench_dagster.reporting.hints import hint
 from ragbench_dagster.reporting.linked import Linked, follow, needs_links
 from ragbench_dagster.reporting.night import Mask, Night, Scores
+from ragbench_dagster.reporting.outages import outage_of
 from ragbench_dagster.reporting.pairwise import pairwise_results
 from ragbench_dagster.reporting.tables import summary_tables
 from ragbench_dagster.reporting.trend import trend
@@ -95,6 +97,7 @@ def summarise(ws: Workspace, day: str) -> dict[str, Any]:
             "metrics": metrics,
             "latency": latency.describe(night, name),
             "cost": judge_cost(night, name),
+            "attempts": attempts.as_dict() if (attempts := outage_of(night, name)) else None,
             "worst": worst_rows(night, name),
         }
     drifted, line = drift_line(night.calibration)

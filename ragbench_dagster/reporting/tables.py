@@ -7,20 +7,23 @@ from typing import Any
 
 from ragbench_dagster.number_words import decimal
 from ragbench_dagster.reporting.latency import words
+from ragbench_dagster.reporting.outages import answer_rows
 from ragbench_dagster.store import Workspace, read_json
 
 NIGHTS = 7
+FAILED = ["system", "answered at first", "answered when asked again", "still missing", "errors in time"]
 PARTS = 12  # categories shown, the most harmful first
 
 
 def summary_tables(ws: Workspace, day: str) -> list[dict[str, Any]]:
-    """Overall, by category, by status, latency, judge, change, worst cases, trend, pairs; empty ones left out."""
+    """Overall, by category, by status, failures, latency, judge, change, worst cases, trend, pairs; empty ones left out."""
     summary = read_json(ws.night(day) / "summary.json") or {}
     systems: dict[str, Any] = summary.get("systems", {})
     found = [
         _overall(systems),
         _categories(systems),
         _status(systems),
+        _table("Questions that failed when first asked", FAILED, answer_rows(systems)),
         _latency(systems),
         _judges(summary),
         _changes(systems),
