@@ -16,7 +16,7 @@ from functools import lru_cache
 from ragbench_dagster.dataset.phrases import lists_hash, strip_phrases
 from ragbench_dagster.store import digest
 
-_RULES = "1"  # raise it when a rule here changes: cached digests and releases are then cut anew
+_RULES = "2"  # raise it when a rule here changes: cached digests and releases are then cut anew
 TURN = "\n"  # the token between the turns of a conversation
 
 # Letters of other alphabets that look like Latin ones; mapped only inside words that also hold Latin letters.
@@ -97,6 +97,9 @@ def _unicode_tokens() -> re.Pattern[str]:
     return _token_pattern(r"\w" + "".join(marks))
 
 
+_ROLE = re.compile(r"(?:user|human|assistant|ai|model|bot): ")  # as `traffic.convert.to_history` writes a message
+
+
 def form_version() -> str:
     """What forms are made by: the rules here and the phrase lists."""
     return digest(_RULES, lists_hash("openings.txt", "closings.txt", "fillers.txt", "announcements.txt"), size=8)
@@ -119,10 +122,14 @@ def both_forms(text: str) -> tuple[str, str]:
 
 
 def form_of(query: str, history: Sequence[str] = ()) -> str:
-    """The form of a question in its conversation: the turns before it count, else it means nothing."""
+    """The form of a question in its conversation: the turns before it count, else it means nothing.
+
+    Who said a turn shows in its place: a log of texts and one of messages hold the same conversation.
+    """
     if not history:
         return normalise(query)
-    return f" {TURN} ".join([*(normalise(turn) for turn in history), normalise(query)])
+    turns = [normalise(turn[m.end() :] if (m := _ROLE.match(turn)) else turn) for turn in history]
+    return f" {TURN} ".join([*turns, normalise(query)])
 
 
 def example_id(form: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ragbench_dagster.traffic.conversations import mark_turns, spoken
 from ragbench_dagster.traffic.files import LogFile
 from ragbench_dagster.traffic.index import (
     BAD,
@@ -32,7 +33,7 @@ DAY_US = 86_400_000_000
 NO_QUESTION = "query: the root of the trace holds no question"
 ROW = np.dtype(
     [*[(name, ENTRY[name]) for name in ENTRY.names or ()], ("file", "<i4"), ("day", "<i4"), ("again", "?"),
-     ("reused", "?"), ("follow_up", "?")]
+     ("reused", "?"), ("follow_up", "?"), ("before", "<u8")]
 )  # fmt: skip
 Place = tuple[int, int, int]  # file, line, part
 
@@ -47,6 +48,7 @@ class Resolved:
     reasons: list[str]
     members: dict[Place, list[Place]]  # of a joined trace: where its spans stand, by its root's place
     unplaced: np.ndarray  # bad lines that no day could be found for
+    talk: np.ndarray  # of ROW: requests of conversations in their order, those before the first day among them
 
     @property
     def days(self) -> list[int]:
@@ -86,7 +88,7 @@ def resolve(files: list[LogFile], indexes: list[FileIndex], first_day: int | Non
         bad = np.concatenate([bad, lost])
     good["day"] = good["time"] // DAY_US
     _mark_again(good)
-    _mark_follow_ups(good)
+    talk = _mark_follow_ups(good)
     known = _place_bad(bad, good, files)
     if first_day is not None:
         # What comes before the start is none of ours, but still tells a follow-up or re-delivery after it.
@@ -99,7 +101,7 @@ def resolve(files: list[LogFile], indexes: list[FileIndex], first_day: int | Non
         known[:] = True
     order = np.lexsort((bad["part"], bad["line"], bad["file"]))
     bad, known = bad[order], known[order]
-    return Resolved(files, good, bad[known], reasons, members, bad[~known])
+    return Resolved(files, good, bad[known], reasons, members, bad[~known], talk)
 
 
 def _concatenate(indexes: list[FileIndex]) -> tuple[np.ndarray, list[str]]:
@@ -131,15 +133,15 @@ def _mark_again(rows: np.ndarray) -> None:
     rows["reused"][order] = same & (queries != queries[first])
 
 
-def _mark_follow_ups(rows: np.ndarray) -> None:
+def _mark_follow_ups(rows: np.ndarray) -> np.ndarray:
+    """Mark the follow-ups; returns the requests of conversations in their order."""
     rows["follow_up"] = rows["flags"] & HISTORY != 0
-    spoken = np.flatnonzero((rows["conversation"] != 0) & ~rows["again"])
-    if not len(spoken):
-        return
-    part = rows[spoken]
-    order = spoken[np.lexsort((part["part"], part["line"], part["file"], part["time"], part["conversation"]))]
-    talk = rows["conversation"][order]
-    rows["follow_up"][order] |= np.concatenate([[False], talk[1:] == talk[:-1]])
+    order = spoken(rows)
+    if len(order):
+        talk = rows["conversation"][order]
+        rows["follow_up"][order] |= np.concatenate([[False], talk[1:] == talk[:-1]])
+        mark_turns(rows, order)
+    return rows[order]
 
 
 def _place_bad(bad: np.ndarray, good: np.ndarray, files: list[LogFile]) -> np.ndarray:
@@ -214,7 +216,7 @@ def _mark(rows: np.ndarray, keys: list[bytes], reasons: list[str]) -> str:
     for number in np.unique(rows["file"]).tolist():
         mine = rows[rows["file"] == number]
         total.update(keys[number])
-        for name in ("line", "part", "time", "id", "category", "digest", "again", "reused", "follow_up"):
+        for name in ("line", "part", "time", "id", "category", "digest", "again", "reused", "follow_up", "before"):
             total.update(np.ascontiguousarray(mine[name]).tobytes())
         for reason in mine["reason"].tolist() if reasons else ():
             total.update(reasons[reason].encode("utf-8", "replace"))

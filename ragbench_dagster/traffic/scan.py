@@ -23,7 +23,7 @@ from ragbench_dagster.traffic.suppression import read_suppression
 from ragbench_dagster.traffic.timestamps import day_number, iso_day
 
 _REMEMBERED = ("days", "marks", "left_out", "unplaced", "first_bad")
-VERSION = "2"  # of sampling and scrubbing; raise it when their outcome changes, and every day is run again
+VERSION = "3"  # of sampling and scrubbing; raise it when their outcome changes, and every day is run again
 
 
 @dataclass

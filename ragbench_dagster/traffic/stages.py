@@ -20,6 +20,7 @@ import pyarrow as pa
 from ragbench_dagster import records
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace, read_json, read_table, rows_table, write_json, write_table
+from ragbench_dagster.traffic.conversations import plan, with_turns
 from ragbench_dagster.traffic.gather import gather
 from ragbench_dagster.traffic.index import NAIVE, REPAIRED
 from ragbench_dagster.traffic.progress import Progress, throttled
@@ -197,7 +198,9 @@ def _scrub(
     found: dict[str, list[dict[str, Any]]] = {day: [] for day in left}
     replaced: dict[str, Counter[str]] = {day: Counter() for day in left}
     facts: dict[str, dict[str, Any]] = {}
-    for count, (day, row, counts) in enumerate(scrubbed_rows(ws, gather(index, rows), about, scrubber), 1):
+    needed = plan(rows, index.resolved.talk)
+    requests = with_turns(gather(index, needed.rows), len(rows), needed.before)
+    for count, (day, row, counts) in enumerate(scrubbed_rows(ws, requests, about, scrubber), 1):
         if row is not None:
             found[day].append(row)
             replaced[day].update(counts)
