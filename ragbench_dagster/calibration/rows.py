@@ -10,7 +10,7 @@ answers drawn blind (blind.py). Rows of equal content are one row whose labels a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ class CalibrationRow:
     human: dict[str, int]  # metric: 0 or 1; absent where unlabelled or unsure
     raters: dict[str, tuple[float, ...]] = field(default_factory=dict)
     sample: Sample | None = None
-    where: str = ""  # file and line, for messages
+    where: str = ""  # line, for messages
     draw: tuple[str, str] | None = None  # name of the draw and id within it: never a row of the calibration set
 
 
@@ -63,7 +63,7 @@ def read_calibration(ws: Workspace) -> list[CalibrationRow]:
     given: list[CalibrationRow] = []
     if ws.calibration.is_dir():
         for path in sorted(ws.calibration.glob("*.jsonl")):
-            given += _read(path, known)
+            given += _read(path, known, _name(ws, path))
     # Scrubbed before anybody is asked, as a release's questions and answers are: the judge is measured on what it
     # sees at night, and no personal data of these files reaches it.
     clean = scrub_handed_in(ws, "calibration", [texts_of_item(row.item) for row in given])
@@ -72,16 +72,26 @@ def read_calibration(ws: Workspace) -> list[CalibrationRow]:
     return [_merge(rows) for _, rows in sorted(found.items())]
 
 
-def _read(path: Path, known: set[str]) -> Iterator[CalibrationRow]:
+def _name(ws: Workspace, path: Path) -> Callable[[], str]:
+    """The file's name for a message: like a log file's, it may be a person's."""
+    from ragbench_dagster.traffic.scan import shown_name
+
+    return lambda: shown_name(ws, path.name)
+
+
+def _read(path: Path, known: set[str], name: Callable[[], str]) -> Iterator[CalibrationRow]:
     try:
         data = read_regular(path)
     except OSError as fault:
-        raise UserError(f"{path.name}: cannot be read ({fault.strerror}); check it") from fault
+        raise UserError(f"{name()}: cannot be read ({fault.strerror}); check it") from fault
     if data.startswith(LFS_HEAD):
-        raise UserError(f"{path.name}: is a Git LFS pointer, not the file; run: git lfs pull")
+        raise UserError(f"{name()}: is a Git LFS pointer, not the file; run: git lfs pull")
     for line, raw in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         if raw.strip():
-            yield _row(raw, f"{path.name}: line {line}", known)
+            try:
+                yield _row(raw, f"line {line}", known)
+            except UserError as fault:
+                raise UserError(f"{name()}: {fault}") from fault
 
 
 def _row(raw: bytes, where: str, known: set[str]) -> CalibrationRow:

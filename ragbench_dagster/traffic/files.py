@@ -18,6 +18,7 @@ from typing import IO, Any
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.inputs import open_regular
 from ragbench_dagster.store import Workspace
+from ragbench_dagster.traffic.file_names import is_harmless, plain_name
 from ragbench_dagster.traffic.timestamps import day_number
 from ragbench_dagster.traffic.traces.langfuse import NOT_REQUESTS
 
@@ -28,14 +29,6 @@ LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
 _DATE = re.compile(
     r"(?<!\d)(20\d\d)[-_/.]?(?:[a-z]+=)?(0[1-9]|1[0-2])[-_/.]?(?:[a-z]+=)?(0[1-9]|[12]\d|3[01])"
     r"(?=\D|$|(?:\d\d){1,3}(?!\d))"
-)
-# Names made of dates, short numbers, pairs of letters and these words say nothing about anybody.
-_HARMLESS = re.compile(
-    r"(?:[-_./=T:Z]|(?<!\d)(?:\d{1,6}|\d{8}|\d{10})(?!\d)|(?<![a-z])(?:[a-z]{1,2}|logs?|requests?|queries|questions|"
-    r"traffic|part|date|day|month|year|hour|daily|hourly|prod|production|staging|observations|traces|spans|export|rag|"
-    r"search|chat|app|api|web|all|data|stream|events|archive|north|south|east|west|central|host|server|worker|shard|"
-    r"batch|empty|jsonl?|ndjson|csv|parquet|gz)(?![a-z]))*",
-    re.IGNORECASE,
 )
 # What a remote store says of a file when its content changes.
 _MARKS = ("size", "ETag", "etag", "md5Hash", "content_md5", "generation", "LastModified", "last_modified",
@@ -190,9 +183,9 @@ class Source:
         return False
 
     def _name(self, path: str, key: str, plain: Callable[[str], str]) -> str:
-        if _HARMLESS.fullmatch(path):
+        if is_harmless(path):
             return path
-        scrubbed = plain(path)
+        scrubbed = plain_name(path, plain)
         # Two people's files must not become one name.
         return path if scrubbed == path else f"{scrubbed}~{key[:8]}"
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace, digest, read_json, table_metadata, write_json
+from ragbench_dagster.traffic.file_names import plain_name
 from ragbench_dagster.traffic.files import LogFile, Source
 from ragbench_dagster.traffic.index import FileIndex, drop_others, index_file, reader_mark
 from ragbench_dagster.traffic.logs import Reader
@@ -125,6 +126,11 @@ def scrub_mark(ws: Workspace) -> str:
     from ragbench_dagster.traffic.scrubbing import scrubber_version
 
     return digest(VERSION, scrubber_version(ws.settings.scrub))
+
+
+def shown_name(ws: Workspace, name: str) -> str:
+    """A file's name as a message may show it."""
+    return plain_name(name, _plain(ws))
 
 
 def _plain(ws: Workspace) -> Callable[[str], str]:
