@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 
 # Runners obey lines that begin with `::` and any `##[`; both are broken with a zero-cost, visible mark.
@@ -20,3 +21,8 @@ def safe_terminal(text: str) -> str:
         return text
     flat = "".join(" " if unicodedata.category(c) in _UNSAFE else c for c in text)
     return _GROUP.sub("## [", _COMMAND.sub(r"\1: :", flat))
+
+
+def notice(line: str) -> None:
+    """One line for a person, on stderr, at once: also where that is no terminal."""
+    print(safe_terminal(line), file=sys.stderr, flush=True)

@@ -8,11 +8,11 @@ URL in `ledger:`. How a key is made belongs in `identity.py`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from time import time
+from time import monotonic, sleep
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -22,14 +22,22 @@ from ragbench_dagster.access import private_file
 from ragbench_dagster.credentials import without_secrets
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation import disks, identity
-from ragbench_dagster.evaluation.ledger_tables import COSTS, FAILURES, RUNS, SCHEMA, VERDICTS, Entry
+from ragbench_dagster.evaluation.ledger_tables import COSTS, FAILURES, RUNS, SCHEMA, VERDICTS, Entry, row_of
+from ragbench_dagster.evaluation.verdict_spool import Spool
 from ragbench_dagster.masking import mask
 from ragbench_dagster.records import Verdict
 from ragbench_dagster.store import Workspace
+from ragbench_dagster.text import notice
+
+T = TypeVar("T")
 
 __all__ = ["TRANSIENT", "Entry", "Ledger", "check_disk", "location"]
 
 TRANSIENT = frozenset(("error", "over_budget"))  # asked again by the next run
+PATIENCE_S = 60.0  # for a database that another process holds
+_BUSY_S = 1.0  # of it at a time inside the driver
+_OFFER_S = 5.0  # between two offers of what is kept beside the database
+_TELL_S = 30.0
 _BATCH = 500  # keys in one SELECT: SQLite takes 999 parameters at least
 
 _VERDICT_FIELDS = (
@@ -78,13 +86,18 @@ class Ledger:
 
     Args:
         url: SQLAlchemy URL; `sqlite://` keeps everything in memory.
+        spool: file for verdicts that the database does not take; default: beside a SQLite file.
+        waiting: called at once and every 30 s with a line while another process holds the database.
+
+    What an earlier process could not hand in is taken in first.
 
     Raises:
         UserError: it cannot be opened, read or written; the line says what to do.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, spool: Path | None = None, waiting: Callable[[str], None] = lambda line: None) -> None:
         self._url = _url(url)
+        self._waiting = waiting
         is_sqlite = self._url.get_backend_name() == "sqlite"
         self.name = self._url.database if is_sqlite else without_secrets(self._url.render_as_string(hide_password=True))
         dialect = sqlite if is_sqlite else postgresql
@@ -101,22 +114,32 @@ class Ledger:
         self._begin = begun.on_conflict_do_update(
             index_elements=["name"], set_={n: begun.excluded[n] for n in ("before_usd", "other_usd", "done")}
         )
+        self._driver_error: Any = SQLAlchemyError
+        on_disk = Path(self._url.database) if is_sqlite and self._url.database not in (None, "", ":memory:") else None
+        spool = spool or (Path(f"{on_disk}.spool") if on_disk else None)
+        self._spool = Spool(spool) if spool else None
+        self._tried = 0.0  # when the spool was last offered to the database
         try:
-            if is_sqlite and self._url.database:
-                private_file(Path(self._url.database))
-            # Every statement here is a transaction of its own: no round trips for BEGIN and COMMIT.
-            options: dict[str, Any] = {"connect_args": {"timeout": 60}} if is_sqlite else {}
+            if on_disk:
+                private_file(on_disk)
+            # Every statement here is a transaction of its own: no round trips for BEGIN and COMMIT. The driver waits
+            # for a lock only shortly, for meanwhile nothing else happens in this thread; `_patient` waits for long.
+            options: dict[str, Any] = {"connect_args": {"timeout": _BUSY_S}} if is_sqlite else {}
             self._engine = sa.create_engine(self._url, isolation_level="AUTOCOMMIT", **options)
             if is_sqlite:
                 sa.event.listen(self._engine, "connect", _sqlite_pragmas)
-            SCHEMA.create_all(self._engine)
-            COSTS.create(self._engine, checkfirst=True)  # a ledger of before has the table without it
             compiled = insert.compile(dialect=self._engine.dialect)
             self._insert, self._insert_names = str(compiled), getattr(compiled, "positiontup", None)
-            self._connection = self._engine.connect()
-            self._driver_error: Any = getattr(self._engine.dialect.dbapi, "Error", SQLAlchemyError)
+            self._driver_error = getattr(self._engine.dialect.dbapi, "Error", SQLAlchemyError)
         except (OSError, ImportError, SQLAlchemyError) as fault:
             raise self._explain(fault) from fault
+        self._connection = self._patient(self._connected)
+        self.settle()
+
+    def _connected(self) -> sa.Connection:
+        SCHEMA.create_all(self._engine)
+        COSTS.create(self._engine, checkfirst=True)  # a ledger of before has the table without it
+        return self._engine.connect()
 
     @classmethod
     def open(cls, ws: Workspace) -> Ledger:
@@ -124,7 +147,9 @@ class Ledger:
         line = check_disk(ws)
         if line:
             raise UserError(line)
-        return cls(location(ws))
+        url = _url(location(ws))
+        beside = url.get_backend_name() == "sqlite"
+        return cls(location(ws), None if beside else ws.store / "ledger.spool", notice)
 
     def get(self, keys: Sequence[str]) -> dict[str, Verdict]:
         """The verdicts that exist under `keys`; `details["from_ledger"]` is set on each."""
@@ -143,46 +168,75 @@ class Ledger:
 
     def keep(self, entry: Entry, verdict: Verdict) -> None:
         """Commit one verdict, or one failure of a night; a verdict that is there already stays as it is."""
-        row = {
-            "key": entry.key,
-            "day": entry.day,
-            "system": entry.system,
-            "example_id": _clean(entry.example_id),
-            "evaluator": entry.evaluator,
-            "status": verdict.status,
-            "feedback": _clean(verdict.feedback),
-            "attempts": verdict.attempts,
-            "latency_ms": verdict.latency_ms,
-            "wait_ms": verdict.wait_ms,
-            "cost_usd": verdict.cost_usd,
-            "at": time(),
-        }
-        if verdict.status in TRANSIENT:
-            self._commit(self._upsert, row)
+        transient = verdict.status in TRANSIENT
+        self._hand_in("failures" if transient else "verdicts", row_of(entry, verdict, transient))
+
+    def _hand_in(self, table: str, row: dict[str, Any]) -> None:
+        """Commit a row, or keep it beside the ledger while another process holds that.
+
+        Raises:
+            UserError: the database takes nothing any more; the row is kept beside it where that can be written.
+        """
+        spool = self._spool
+        waits = spool is not None and spool.added > 0 and monotonic() - self._tried < _OFFER_S
+        fault: Exception | None = None
+        if not waits:
+            try:
+                self._tried = monotonic()
+                if spool is not None and spool.added:
+                    spool.take_in(self._write)
+                self._write(table, row)
+                return
+            except (SQLAlchemyError, self._driver_error) as raised:
+                fault = raised
+        if spool is None:
+            assert fault is not None
+            raise self._explain(fault) from fault
+        try:
+            spool.add(table, row)
+        except OSError as second:
+            raise self._explain(fault or second) from second
+        if fault is not None and not _is_locked(fault):
+            raise self._explain(fault) from fault
+
+    def _write(self, table: str, row: dict[str, Any]) -> None:
+        """Commit one row; a verdict that is there already stays as it is."""
+        if table == "failures":
+            self._connection.execute(self._upsert, row)
             return
-        row |= {
-            "system_version": entry.system_version,
-            "round": entry.round,
-            "evaluator_version": entry.evaluator_version,
-            "template_hash": entry.template_hash,
-            "judge": entry.judge,
-            "parameters": entry.parameters,
-            "score": verdict.score,
-            "passing": verdict.passing,
-            "raw": _clean(verdict.raw),
-            "served_model": _clean(verdict.served_model or "") or None,
-            "fingerprint": _clean(verdict.fingerprint or "") or None,
-            "prompt_tokens": verdict.prompt_tokens,
-            "completion_tokens": verdict.completion_tokens,
-            "details": _clean(json.dumps(verdict.details, sort_keys=True)) if verdict.details else "{}",
-        }
         values: Any = tuple(map(row.__getitem__, self._insert_names)) if self._insert_names else row
         # A commit a verdict is on the path of every call: the driver itself takes a third of Core's time.
         driver: Any = self._connection.connection.driver_connection
-        try:
-            driver.cursor().execute(self._insert, values)
-        except self._driver_error as fault:
-            raise self._explain(fault) from fault
+        driver.cursor().execute(self._insert, values)
+
+    def settle(self) -> None:
+        """Have the database take what is kept beside it, and wait for that.
+
+        Raises:
+            UserError: another process holds it for good; what is kept stays for the next start.
+        """
+        if self._spool is not None and self._spool.path.exists():
+            spool = self._spool
+            self._patient(lambda: spool.take_in(self._write))
+
+    def _patient(self, what: Callable[[], T]) -> T:
+        """`what()`, tried again while another process holds the database.
+
+        Raises:
+            UserError: any other fault, or a minute is over.
+        """
+        begin, told = monotonic(), float("-inf")
+        while True:
+            try:
+                return what()
+            except (OSError, SQLAlchemyError, self._driver_error) as fault:
+                now = monotonic()
+                if not _is_locked(fault) or now - begin > PATIENCE_S:
+                    raise self._explain(fault) from fault
+                if now - told >= _TELL_S:
+                    told = now
+                    self._waiting(f"waiting for the ledger {self.name}: another process holds it")
+                sleep(0.05)
 
     def failures(self, day: str, system: str) -> dict[str, Verdict]:
         """What the night `day` could not judge of `system`: key to verdict."""
@@ -291,21 +345,24 @@ class Ledger:
         self.close()
 
     def _rows(self, query: sa.Select[Any], values: dict[str, Any]) -> Sequence[sa.Row[Any]]:
-        try:
+        def read() -> Sequence[sa.Row[Any]]:
             rows = self._connection.execute(query, values).fetchall()
             self._connection.rollback()  # a reader that keeps its snapshot would not see others' commits
             return rows
-        except SQLAlchemyError as fault:
-            raise self._explain(fault) from fault
+
+        return self._patient(read)
 
     def _commit(self, statement: Any, values: dict[str, Any]) -> int:
-        try:
-            result = self._connection.execute(statement, values)
-            self._connection.commit()
-            return int(result.rowcount)
-        except SQLAlchemyError as fault:
-            self._connection.rollback()
-            raise self._explain(fault) from fault
+        def write() -> int:
+            try:
+                result = self._connection.execute(statement, values)
+                self._connection.commit()
+                return int(result.rowcount)
+            except SQLAlchemyError:
+                self._connection.rollback()
+                raise
+
+        return self._patient(write)
 
     def _explain(self, fault: Exception) -> UserError:
         said = str(getattr(fault, "orig", None) or fault)
@@ -320,7 +377,15 @@ class Ledger:
             "No module": "install the driver, e.g. ragbench-dagster[postgres]",
         }
         what = next((text for word, text in remedies.items() if word in said), "see ledger: in ragbench.yaml")
-        return UserError(f"ledger {self.name}: {line}; {what}")
+        kept = ""
+        if self._spool is not None and self._spool.path.exists():
+            kept = f"; verdicts in hand are kept in {self._spool.path.name} beside it, the next start takes them in"
+        return UserError(f"ledger {self.name}: {line}; {what}{kept}")
+
+
+def _is_locked(fault: BaseException) -> bool:
+    said = str(getattr(fault, "orig", None) or fault)
+    return "locked" in said or "busy" in said
 
 
 _GET = sa.select(VERDICTS.c.key, *(VERDICTS.c[name] for name in _VERDICT_FIELDS), VERDICTS.c.details).where(
@@ -332,13 +397,6 @@ _HELD = sa.select(VERDICTS.c.key).where(VERDICTS.c.key.in_(sa.bindparam("keys", 
 def _verdict(row: Sequence[Any]) -> Verdict:
     details = {**json.loads(row[-1]), "from_ledger": True}
     return Verdict(**dict(zip(_VERDICT_FIELDS, row[:-1], strict=True)), details=details)
-
-
-def _clean(text: str) -> str:
-    """Text that every database takes: no lone surrogates, and no NUL (PostgreSQL refuses it)."""
-    if text.isascii() and "\x00" not in text:
-        return text
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
 
 
 def _sqlite_pragmas(connection: Any, _record: Any) -> None:

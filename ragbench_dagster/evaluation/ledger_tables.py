@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import json
+from time import time
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+
+from ragbench_dagster.records import Verdict
 
 SCHEMA = sa.MetaData()
 VERDICTS = sa.Table(
@@ -81,3 +85,47 @@ class Entry(NamedTuple):
     system: str = ""
     system_version: str = ""
     round: str = ""
+
+
+def row_of(entry: Entry, verdict: Verdict, transient: bool) -> dict[str, Any]:
+    """A row of `verdicts`, or of `failures` where the verdict is transient."""
+    row = {
+        "key": entry.key,
+        "day": entry.day,
+        "system": entry.system,
+        "example_id": _clean(entry.example_id),
+        "evaluator": entry.evaluator,
+        "status": verdict.status,
+        "feedback": _clean(verdict.feedback),
+        "attempts": verdict.attempts,
+        "latency_ms": verdict.latency_ms,
+        "wait_ms": verdict.wait_ms,
+        "cost_usd": verdict.cost_usd,
+        "at": time(),
+    }
+    if transient:
+        return row
+    row |= {
+        "system_version": entry.system_version,
+        "round": entry.round,
+        "evaluator_version": entry.evaluator_version,
+        "template_hash": entry.template_hash,
+        "judge": entry.judge,
+        "parameters": entry.parameters,
+        "score": verdict.score,
+        "passing": verdict.passing,
+        "raw": _clean(verdict.raw),
+        "served_model": _clean(verdict.served_model or "") or None,
+        "fingerprint": _clean(verdict.fingerprint or "") or None,
+        "prompt_tokens": verdict.prompt_tokens,
+        "completion_tokens": verdict.completion_tokens,
+        "details": _clean(json.dumps(verdict.details, sort_keys=True)) if verdict.details else "{}",
+    }
+    return row
+
+
+def _clean(text: str) -> str:
+    """Text that every database takes: no lone surrogates, and no NUL (PostgreSQL refuses it)."""
+    if text.isascii() and "\x00" not in text:
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")

@@ -20,6 +20,11 @@ TEXT_LIMIT = 2_000  # of feedback and of a reply that had to be asked again
 READ_FACTOR = 2
 
 
+def prepare(settings: Scrub) -> None:
+    """Load what scrubbing needs, which takes seconds: later, the calls in flight would wait for it and time out."""
+    _kept("prepared", settings, TEXT_LIMIT)
+
+
 def kept_verdict(verdict: Verdict, settings: Scrub) -> Verdict:
     """`verdict` with every text in it scrubbed and cut to what the ledger keeps; score and status as they are."""
     return replace(

@@ -14,7 +14,7 @@ from ragbench_dagster.evaluation.identity import Evaluator, batched
 from ragbench_dagster.evaluation.judge import build_evaluator
 from ragbench_dagster.evaluation.judge.faults import JudgeUnavailable, Stopped
 from ragbench_dagster.evaluation.ledger import TRANSIENT, Entry, Ledger
-from ragbench_dagster.evaluation.replies import kept_verdict
+from ragbench_dagster.evaluation.replies import kept_verdict, prepare
 from ragbench_dagster.evaluation.runner import Meter, Progress, pull
 from ragbench_dagster.records import Item, Verdict
 from ragbench_dagster.settings import Judge, Scrub
@@ -112,6 +112,8 @@ class Session:
         if next(self._missing(pairs(), None), None) is None:
             return
         self._fresh.clear()
+        if any(self._outside.values()):
+            prepare(self._scrub)
         loop.run(lambda stop: self._run(pairs(), total, progress, stop))
 
     def verdicts(self, pairs: Iterable[Pair]) -> Iterator[tuple[str, Item, str, Verdict]]:
@@ -189,6 +191,7 @@ class Session:
             await asyncio.sleep(0)
             if faults:
                 raise faults[0]
+            self._ledger.settle()
         except JudgeUnavailable as fault:
             self.unavailable = str(fault)
             self._fresh.clear()

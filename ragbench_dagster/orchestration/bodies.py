@@ -33,7 +33,7 @@ def guarded(body: Callable[..., Any]) -> Callable[..., Any]:
 
     def run(context, workspace):  # type: ignore[no-untyped-def]
         ws = workspace.open()
-        with store_lock(ws.root):
+        with store_lock(ws.root, context.log.info):
             try:
                 finish_removal(ws)
                 return body(context, workspace)

@@ -88,7 +88,7 @@ def run_night(
     outcome = NightOutcome(day)
     show_progress_with(progress)
     tell = progress or (lambda *_: None)
-    with disk_faults(ws), store_lock(ws.root, lambda: tell("waiting for another run in this workspace", 0, 0)):
+    with disk_faults(ws), store_lock(ws.root):
         sweep(ws.root)
         finish_removal(ws)
         _preflight(ws)
@@ -143,7 +143,7 @@ def prepare_dataset(ws: Workspace, day: str, progress: Progress | None = None) -
     outcome = NightOutcome(day)
     show_progress_with(progress)
     tell = progress or (lambda *_: None)
-    with disk_faults(ws), store_lock(ws.root, lambda: tell("waiting for another run in this workspace", 0, 0)):
+    with disk_faults(ws), store_lock(ws.root):
         instance = open_instance(ws)
         defs = build_definitions({"workspace": WorkspaceResource(root=str(ws.root))})
         _catch_up(ws, defs, instance, outcome, tell)

@@ -20,8 +20,11 @@ import dagster as dg
 from ragbench_dagster.access import FILE, private_folder
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace
+from ragbench_dagster.text import notice
 
 Progress = Callable[[str, int, int], None]
+TELL_S = 30.0  # between two lines of a run that waits
+LOCK_POLL_S = 0.2
 
 _terminal: Progress | None = None  # set by the command line for its own process
 _held: dict[str, int] = {}
@@ -66,10 +69,10 @@ def reporter(context: Any) -> Progress:
 
 
 @contextmanager
-def store_lock(root: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
+def store_lock(root: Path, waiting: Callable[[str], None] = notice) -> Iterator[None]:
     """One writer at a time in a workspace's store, across processes; re-entrant within one.
 
-    `waiting` is called once when another process holds the lock.
+    `waiting` is called with a line at once and every 30 s while another process holds the lock.
     """
     name = str(root)
     with _guard:
@@ -88,17 +91,29 @@ def store_lock(root: Path, waiting: Callable[[], None] | None = None) -> Iterato
             os.close(handle)
 
 
-def _lock_file(root: Path, waiting: Callable[[], None] | None) -> int:
+def _lock_file(root: Path, waiting: Callable[[str], None]) -> int:
     path = root / "store" / ".lock"
     try:
         private_folder(path.parent)
         handle = os.open(path, os.O_RDWR | os.O_CREAT, FILE)
     except OSError as fault:
         raise UserError(f"{path.parent}: cannot be written ({fault.strerror}); make it writable") from fault
+    begin, told = time.monotonic(), float("-inf")
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        if waiting:
-            waiting()
-        fcntl.flock(handle, fcntl.LOCK_EX)
-    return handle
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return handle
+            except BlockingIOError:
+                now = time.monotonic()
+                if now - told >= TELL_S:
+                    told = now
+                    since = f" ({now - begin:.0f} s)" if now - begin >= 1 else ""
+                    waiting(f"waiting for another run in this workspace{since}; it goes on when that one ends")
+                time.sleep(LOCK_POLL_S)
+    except OSError as fault:
+        os.close(handle)
+        raise UserError(f"{path}: cannot be locked ({fault.strerror}); put the workspace on a local disk") from fault
+    except BaseException:
+        os.close(handle)
+        raise
