@@ -26,6 +26,7 @@ from ragbench_dagster.calibration.stats.correction import (
     rogan_gladen,
 )
 from ragbench_dagster.calibration.stats.judged_change import PairsChange
+from ragbench_dagster.calibration.stats.margins import JudgeStrength
 from ragbench_dagster.calibration.stats.request_share import judge_noise_n, request_share
 from ragbench_dagster.calibration.stats.tables import DRAWS, SEED, Table
 from ragbench_dagster.reporting.night import Mask, Night, Scores
@@ -60,6 +61,13 @@ class Corrector:
         if self.refused:
             return self.refused
         return "no labelled calibration answers: label some" if self.judge is None else self.judge.refusal()
+
+    @property
+    def strength(self) -> JudgeStrength | None:
+        """What the judge's errors are known from, for advice; None without rows of both classes."""
+        if self.judge is None or self.judge.point is None:
+            return None
+        return JudgeStrength(*self.judge.point, self.judge.table.positives, self.judge.table.negatives)
 
     def correct(self, scores: Scores, at: Mask, per_request: bool = False) -> Corrected:
         """The corrected share of the rows `at` (counted: scored, or a failure of the system).

@@ -102,6 +102,7 @@ def judge_tests(
     examples: int = 0,
     level: float = LEVEL,
     first: list[str] | None = None,
+    advise: bool = True,
 ) -> GateResult:
     """The verdict of tests and guards: pure, so that simulations can ask it.
 
@@ -112,6 +113,7 @@ def judge_tests(
         examples: examples of the night, for the wording.
         level: chance that an unchanged system fails by chance, over all tests of the night.
         first: facts that stand before all reasons.
+        advise: say what would resolve an undecided test; False where thousands of nights are simulated.
     """
     for test in tests:
         shut = next((c for c in closed if c.blocks_tests and c.covers(test)), None)
@@ -137,7 +139,7 @@ def judge_tests(
         verdict = "fail"
     elif asked and not barring and all(t.verdict == "pass" for t in primary):
         verdict = "pass"
-    reasons = [*(first or []), *_reasons(verdict, tests, failed, primary, barring)]
+    reasons = [*(first or []), *_reasons(verdict, tests, failed, primary, barring, advise)]
     notes = [f"warning: {shown(t)}" for t in tests if t.verdict == "fail" and t.severity == "warn"]
     notes += [f"{t.name()}: {t.reason}" for t in tests if t.reason and not t.primary and _worth_a_note(t)]
     notes += lines([c for c in closed if c not in barring])
@@ -223,7 +225,7 @@ def _barring(closed: list[Closed], tests: list[Test], judged: list[str]) -> list
 
 
 def _reasons(
-    verdict: Verdict, tests: list[Test], failed: list[Test], primary: list[Test], barring: list[Closed]
+    verdict: Verdict, tests: list[Test], failed: list[Test], primary: list[Test], barring: list[Closed], advise: bool
 ) -> list[str]:
     if verdict == "fail":
         worst = sorted(failed, key=lambda t: (t.p_adjusted or 0.0, t.p or 0.0))
@@ -235,4 +237,5 @@ def _reasons(
         reasons.append("no primary test: set thresholds in ragbench.yaml, for example {faithfulness: {min: 0.9}}")
         reasons += [f"{t.name()}: {t.reason}" for t in tests if t.kind == "margin" and t.reason and not t.optional]
     covered = {c.line for c in barring}
-    return reasons + [not_clear(t) for t in primary if t.verdict != "pass" and t.reason not in covered]
+    margins = sum(1 for t in primary if t.kind == "margin" and t.run)
+    return reasons + [not_clear(t, margins, advise) for t in primary if t.verdict != "pass" and t.reason not in covered]

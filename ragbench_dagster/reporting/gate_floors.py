@@ -70,7 +70,7 @@ def _corrected(test: Test, fix: Corrector, scores: Scores, at: Mask) -> None:
         test.value = float(scores.value[at].mean())
         test.reason = f"judge not usable: {found.reason}"
         return
-    test.value, (test.low, test.high) = found.value, found.interval
+    test.value, (test.low, test.high), test.judge = found.value, found.interval, fix.strength
     if test.per == "question":
         counted = clustered_estimate(scores.value[at], scores.cluster[at], None, scores.share)
         test.clusters, test.independent = counted.clusters, counted.n_effective

@@ -192,7 +192,7 @@ def in_peoples_verdicts(test: Test, fix: Corrector | None) -> None:
     if found.value is None or found.interval is None or not found.usable:
         test.reason = "judge not usable: it tells good from bad too weakly to show a change"
         return
-    test.raw, test.seen = test.value, judge.youden_point
+    test.raw, test.seen, test.judge = test.value, judge.youden_point, fix.strength
     test.value, (test.low, test.high) = found.value, found.interval
     test.at_limit = test.value <= test.limit
     test.clears = found.passes

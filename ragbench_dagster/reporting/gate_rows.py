@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from ragbench_dagster.calibration.stats.intervals import Floats
+from ragbench_dagster.calibration.stats.margins import JudgeStrength
 
 Verdict = Literal["pass", "fail", "inconclusive"]
 Kind = Literal["floor", "ceiling", "margin", "coverage", "latency", "cost"]
@@ -45,6 +46,7 @@ class Test:
     own_level: bool = False  # tested at .01 of its own, outside Holm's family: `answered`
     optional: bool = False  # a default, not written by anybody: it alone is nothing to decide on
     over_ms: float | None = None  # latency: what is infinite here took longer than this
+    judge: JudgeStrength | None = field(default=None, repr=False)  # where a judge's errors are corrected for
     spread: float | None = field(default=None, repr=False)
     discordance: float | None = field(default=None, repr=False)
     times: Floats | None = field(default=None, repr=False)  # sorted, latency only
@@ -68,7 +70,7 @@ class Test:
 
     def as_dict(self) -> dict[str, Any]:
         found = asdict(self)
-        for inner in ("spread", "discordance", "times", "own_level", "optional"):
+        for inner in ("judge", "spread", "discordance", "times", "own_level", "optional"):
             found.pop(inner)
         return found
 

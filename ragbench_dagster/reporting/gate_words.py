@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ragbench_dagster.calibration.stats.power import promised_power
 from ragbench_dagster.number_words import decimal, p_value, points
+from ragbench_dagster.reporting.advice import floor_advice, margin_advice
 from ragbench_dagster.reporting.gate_rows import Test
 from ragbench_dagster.text import safe_terminal
 
@@ -98,12 +99,16 @@ def _on(test: Test) -> str:
     return line
 
 
-def not_clear(test: Test) -> str:
-    """A primary test that did not clear its limit, with what would resolve it."""
+def not_clear(test: Test, primaries: int = 1, advise: bool = True) -> str:
+    """A primary test that did not clear its limit, with what would resolve it.
+
+    Args:
+        primaries: primary margins of the night, which an unchanged system has to pass together.
+    """
     if not test.run:
         return f"{test.name()}: {test.reason}"
     line = f"{figure(test)}; {limit(test)}: not shown"
-    if hint := resolves(test):
+    if advise and (hint := resolves(test, primaries)):
         line += f"; {hint}"
     if test.detectable is not None and test.kind == "latency":
         line += f"; an excess of {number(test.detectable, test.kind)} would have been proven"
@@ -114,8 +119,15 @@ def not_clear(test: Test) -> str:
     return line
 
 
-def resolves(test: Test) -> str:
+def resolves(test: Test, primaries: int = 1) -> str:
     """With what an inconclusive test would have been decided: examples, labels or another margin."""
+    advice = None
+    if test.kind == "margin":
+        advice = margin_advice(test, primaries)
+    elif (test.kind == "floor" and test.per == "question" and test.spread is None) or test.judge is not None:
+        advice = floor_advice(test)
+    if advice:
+        return advice
     if test.needed and test.needed > test.n:
         return f"about {test.needed:,} examples would show it"
     if test.needed is None and test.basis in ("calibration", "audit", "labels"):

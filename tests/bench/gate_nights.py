@@ -32,7 +32,7 @@ def margin_test(
 
 
 def decide(tests: list[Test]) -> GateResult:
-    return judge_tests(tests, [], [], 10_000)
+    return judge_tests(tests, [], [], 10_000, advise=False)
 
 
 def discordant(rng: np.random.Generator, shape: tuple[int, ...], psi: float, loss: float, rho: float) -> np.ndarray:
