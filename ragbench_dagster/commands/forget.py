@@ -37,7 +37,7 @@ def forget(
         raise UserError("forget: name whom: --user ID, --request ID or --text-file FILE")
     if not all(value.strip() for value in [*(user or []), *(request or [])]):
         raise UserError("forget: an id is empty; give it as the logs have it")
-    with store_lock(ws.root, lambda: say("waiting for another run in this workspace")):
+    with store_lock(ws.root, say):
         marks = erasure.marks_of(ws, user or [], request or [], texts)
         counts, notes = erasure.forget(ws, marks, dry_run, lambda days: drop_runs_of(ws, days))
     if as_json:

@@ -21,7 +21,7 @@ def prune(
     from ragbench_dagster.reporting.retention import drop, outdated
 
     ws = open_workspace(workspace)
-    with store_lock(ws.root, lambda: say("waiting for another run in this workspace")):
+    with store_lock(ws.root, say):
         old = outdated(ws, keep_days)
         counts = {"nights": len(old.nights), "days of traffic": len(old.traffic)}
         if not dry_run:
