@@ -135,6 +135,18 @@ SCORE_TABLE = pa.schema(
     ]
 )
 
+# asks.parquet: every ask of the questions that a night asks several times; sorted by all but the last two
+ASK_TABLE = pa.schema(
+    [
+        ("system", _text),
+        ("metric", _text),
+        ("example_id", _text),
+        ("ask", pa.int64()),  # 0: the answer that stands in the score table
+        ("status", _text),
+        ("value", pa.float64()),
+    ]
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Item:

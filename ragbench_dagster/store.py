@@ -2,7 +2,7 @@
 
     store/traffic/DAY/            sampled.parquet, scrubbed.parquet, quarantine.parquet, facts.json
     store/releases/ID/            examples.parquet, forms.parquet, manifest.json
-    store/nights/DAY/             manifest.json, calibration.json, scores.parquet, summary.parquet,
+    store/nights/DAY/             manifest.json, calibration.json, scores.parquet, asks.parquet, summary.parquet,
                                   summary.json, leaderboard.json, gate.json, report.html
     store/nights/DAY/SYSTEM/      responses.parquet, timings.parquet, attempts.json, retrieval.parquet,
                                   verdicts.parquet

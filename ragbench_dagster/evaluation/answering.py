@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from ragbench_dagster.evaluation import loop, spending
+from ragbench_dagster.evaluation.asks import asks_for, drop_extras, extra_file, heavy_of, jobs, write_extra
 from ragbench_dagster.evaluation.attempts import Ask, Asking
 from ragbench_dagster.evaluation.checkpoint import Checkpoint
 from ragbench_dagster.evaluation.cleaning import cleaner
@@ -83,13 +84,17 @@ def answer_release(
         Interrupted: a signal came; finished answers are kept.
     """
     system = build_system(name, system_settings(ws, name), ws)
-    inputs = _inputs(ws, day, system, release)
+    asks = asks_for(ws.settings, system.fixed, bool(ws.sample))
+    heavy = heavy_of(release.examples) if asks > 1 else []
+    inputs = _inputs(ws, day, system, release, [asks, heavy] if heavy else [])
     folder = ws.night(day, name)
     paths = folder / "responses.parquet", folder / "timings.parquet"
     finished = all(path.exists() for path in paths) and _noted(paths[0], b"inputs") == inputs
     if finished:
         responses, timings = read_table(paths[0]), read_table(paths[1])
-        if not set(FAILED) & set(responses["status"].to_pylist()):
+        extra = extra_file(folder, "responses")
+        more = read_table(extra, ["status"])["status"].to_pylist() if heavy and extra.exists() else []
+        if not set(FAILED) & {*responses["status"].to_pylist(), *more} and bool(heavy) == bool(more):
             return AnswerRun(responses, timings, 0, system.version)
     if isinstance(system, LoggedAnswers):
         system.load(day, release.forms)
@@ -101,9 +106,15 @@ def answer_release(
             spending.enter(ws, day)  # an engine may ask the judge's LLM
         asking = Asking(system, checkpoint, digest(inputs, day, ws.sample), shared, cleaner(ws, system))
         waits = None if finished else system.settings.retry_after_s
-        answers = loop.run(lambda stop: asking.all(((e, 0) for e in examples), waits, progress, stop))
+        answers = loop.run(lambda stop: asking.all(jobs(examples, heavy, asks), waits, progress, stop))
     responses, timings = _tables(examples, answers)
     metadata = {"inputs": inputs, "release": release.id, "system": name, "version": system.version}
+    metadata |= {"fixed": "1"} if system.fixed else {}
+    asked_again = [e for e in examples if e["example_id"] in set(heavy)]
+    drop_extras(folder)
+    write_extra(
+        folder, "responses", [(k, _tables(asked_again, answers, k)[0]) for k in range(1, asks) if heavy], metadata
+    )
     write_table(paths[0], responses, metadata)
     write_table(paths[1], timings)
     if system.calls:
@@ -111,13 +122,14 @@ def answer_release(
     return AnswerRun(responses, timings, asking.calls, system.version)
 
 
-def _inputs(ws: Workspace, day: str, system: System, release: ReleaseLike) -> str:
+def _inputs(ws: Workspace, day: str, system: System, release: ReleaseLike, asks: list[Any]) -> str:
     """Hash of all that the answers of this night depend on."""
     parts: list[Any] = [_CODE, release.id, release.examples.num_rows, system.name, system.version]
     if isinstance(system, LoggedAnswers):
         parts.append(fingerprint(ws, day, system.max_age_days))
     else:
         parts.append(scrub_mark(ws))
+    parts += asks
     return digest(*parts)
 
 
@@ -131,12 +143,17 @@ def _noted(path: Path, key: bytes) -> str:
     return table_metadata(path).get(key, b"").decode("utf-8", "replace")
 
 
-def _tables(examples: Sequence[Example], answers: Mapping[Ask, Answer]) -> tuple[pa.Table, pa.Table]:
+def stored_fixed(ws: Workspace, day: str, name: str) -> bool:
+    """Whether the system that gave the answers of the night always gives a question the same answer."""
+    return _noted(ws.night(day, name) / "responses.parquet", b"fixed") == "1"
+
+
+def _tables(examples: Sequence[Example], answers: Mapping[Ask, Answer], ask: int = 0) -> tuple[pa.Table, pa.Table]:
     said: list[dict[str, Any]] = []
     times: list[dict[str, Any]] = []
     for example in sorted(examples, key=lambda row: row["example_id"]):
         name = example["example_id"]
-        answer = answers[Ask(name, 0)]
+        answer = answers[Ask(name, ask)]
         parts = [answer.response, list(answer.contexts), list(answer.retrieved_ids)]
         said.append(
             {

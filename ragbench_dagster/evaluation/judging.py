@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation import spending
+from ragbench_dagster.evaluation.asks import by_ask, write_extra
 from ragbench_dagster.evaluation.identity import batched
 from ragbench_dagster.evaluation.ledger import Ledger
 from ragbench_dagster.evaluation.night_items import NightItems, ReleaseLike, score_rows
@@ -72,17 +73,23 @@ def judge_answers(
     with Ledger.open(ws) as ledger:
         session = Session(ws, evaluators, ledger, run=day, system=name, system_version=version)
         ledger.forget_failures(day, name, [e.name for e in evaluators.values()])
+        folder = ws.night(day, name)
         items = NightItems(responses, release)
-        session.run(lambda: ((m, i) for i in items() for m in metrics), items.count * len(metrics), progress)
+        extras = [(ask, NightItems(own, release)) for ask, own in by_ask(folder)]
+        every = [items, *(more for _, more in extras)]
+        total = sum(some.count for some in every) * len(metrics)
+        session.run(lambda: ((m, i) for some in every for i in some() for m in metrics), total, progress)
         needs = {metric: sorted(getattr(e, "needs", ())) for metric, e in evaluators.items()}
         table, served = score_rows(name, needs, items, session)
+        further = [(ask, score_rows(name, needs, more, session)[0]) for ask, more in extras]
     thresholds = {m: e.threshold for m, e in evaluators.items() if m != "pairwise" and hasattr(e, "threshold")}
     metadata = {
         "system": name,
         "thresholds": json.dumps(thresholds, sort_keys=True),
         "needs": json.dumps(needs, sort_keys=True),
     }
-    write_table(ws.night(day, name) / "verdicts.parquet", table, metadata)
+    write_extra(folder, "verdicts", further, metadata)
+    write_table(folder / "verdicts.parquet", table, metadata)
     return JudgeRun(
         table,
         session.calls,

@@ -62,12 +62,21 @@ def sample_release(release: Release, n: int) -> Release:
 
 def score_retrieval_night(ws: Workspace, day: str, name: str) -> pa.Table:
     """Retrieval metrics of one system; writes retrieval.parquet (records.SCORES)."""
+    from ragbench_dagster.evaluation.asks import extra_file, score_asks
     from ragbench_dagster.evaluation.retrieval import score_retrieval
 
-    responses = read_table(ws.night(day, name) / "responses.parquet")
-    release = night_release(ws, day)
-    table = score_retrieval(responses, release, ws.settings.retrieval_metrics, name, corpus_ids(ws))
-    write_table(ws.night(day, name) / "retrieval.parquet", table)
+    folder = ws.night(day, name)
+    responses = read_table(folder / "responses.parquet")
+    release, known = night_release(ws, day), corpus_ids(ws)
+
+    def score(answers: pa.Table) -> pa.Table:
+        return score_retrieval(answers, release, ws.settings.retrieval_metrics, name, known)
+
+    table = score(responses)
+    further = score_asks(folder, responses, score)
+    if further is not None:
+        write_table(extra_file(folder, "retrieval"), further)
+    write_table(folder / "retrieval.parquet", table)
     return table
 
 
@@ -141,7 +150,7 @@ def compare_ids(expected: Sequence[list[str] | None], corpus: set[str], returned
 
 def write_manifest(ws: Workspace, day: str) -> dict[str, Any]:
     """The conditions of the night: release, system versions, judge, templates, settings. Writes manifest.json."""
-    from ragbench_dagster.evaluation.answering import stored_version
+    from ragbench_dagster.evaluation.answering import stored_fixed, stored_version
     from ragbench_dagster.evaluation.retrieval import k_warnings
     from ragbench_dagster.evaluation.systems import configured_systems
 
@@ -172,6 +181,7 @@ def write_manifest(ws: Workspace, day: str) -> dict[str, Any]:
         "window": window_of(release),
         "sample": ws.sample or None,
         "systems": systems,
+        "fixed": [name for name in systems if stored_fixed(ws, day, name)],  # the same answer at every ask
         "answered_first": first,  # share answered when first asked
         "judge": judge.model_dump(mode="json", exclude={"api_base"}),
         "judge_label": judge_label(ws),

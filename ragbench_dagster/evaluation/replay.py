@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation.asks import by_ask, extra_file
 from ragbench_dagster.evaluation.identity import batched
 from ragbench_dagster.evaluation.ledger import Ledger
 from ragbench_dagster.evaluation.night_items import NightItems, ReleaseLike, score_row
@@ -17,7 +18,7 @@ from ragbench_dagster.store import Workspace, read_table, rows_table, table_meta
 _ROWS = 500  # keys looked up together
 
 
-def replay_verdicts(ws: Workspace, day: str, name: str, release: ReleaseLike) -> pa.Table:
+def replay_verdicts(ws: Workspace, day: str, name: str, release: ReleaseLike, ask: int = 0) -> pa.Table:
     """The verdicts of system `name` on the night `day` as the ledger, the answers and the release give them.
 
     Every status, score, verdict and feedback comes from the ledger, by the keys that the night recorded; weights
@@ -29,19 +30,22 @@ def replay_verdicts(ws: Workspace, day: str, name: str, release: ReleaseLike) ->
         day: the night, ISO date.
         name: the system.
         release: the night's release, as the night saw it (its sample, where it had one).
+        ask: which ask of the heavy questions; 0: every question's answer.
 
     Raises:
         UserError: the night's answers or verdicts are missing.
     """
     folder = ws.night(day, name)
-    kept = folder / "verdicts.parquet"
+    kept = extra_file(folder, "verdicts") if ask else folder / "verdicts.parquet"
     if not kept.exists():
         raise UserError(f"{kept}: no such file; the night {day} has no verdicts on {name}")
     noted = table_metadata(kept)
     thresholds: dict[str, float] = json.loads(noted.get(b"thresholds", b"{}"))
     needs: dict[str, list[str]] = json.loads(noted.get(b"needs", b"{}"))
-    keys = read_table(kept, ["metric", "example_id", "key"]).to_pylist()
-    items = NightItems(read_table(folder / "responses.parquet"), release)
+    verdicts = dict(by_ask(folder, "verdicts"))[ask] if ask else read_table(kept)
+    keys = verdicts.select(["metric", "example_id", "key"]).to_pylist()
+    answers = dict(by_ask(folder))[ask] if ask else read_table(folder / "responses.parquet")
+    items = NightItems(answers, release)
     responses = {row["example_id"]: (row, item) for row, item in items.rows()}
     rows: list[dict[str, Any]] = []
     with Ledger.open(ws) as ledger:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -103,7 +104,9 @@ class Night:
 
     @cached_property
     def scores(self) -> dict[tuple[str, str], Scores]:
-        return split_scores(self.table)
+        path = self.folder / "asks.parquet"
+        asks = read_table(path) if path.exists() else None
+        return split_scores(self.table, asks, self.manifest.get("fixed") or ())
 
     @cached_property
     def calibration(self) -> dict[str, Any]:
@@ -136,8 +139,16 @@ class Night:
         return read_table(path) if path.exists() else None
 
 
-def split_scores(table: pa.Table) -> dict[tuple[str, str], Scores]:
-    """A table of records.SCORES as one `Scores` for each system and metric."""
+def split_scores(
+    table: pa.Table, asks: pa.Table | None = None, fixed: Collection[str] = ()
+) -> dict[tuple[str, str], Scores]:
+    """A table of records.SCORE_TABLE as one `Scores` for each system and metric.
+
+    Args:
+        table: the scores.
+        asks: records.ASK_TABLE of the night; None where every question was asked once.
+        fixed: systems that give the same question always the same answer.
+    """
     if table.num_rows == 0:
         return {}
     columns: dict[str, Any] = {
@@ -151,6 +162,7 @@ def split_scores(table: pa.Table) -> dict[tuple[str, str], Scores]:
     value = np.where(np.isin(columns["status"], COUNTED), value, np.nan)
     count = _column(table, "count", 1.0)
     cluster = _column(table, "cluster", -1.0).astype(np.int64)
+    again = _asks(asks)
     found: dict[tuple[str, str], list[int]] = {}
     for row, pair in enumerate(zip(columns["system"], columns["metric"], strict=True)):
         found.setdefault(pair, []).append(row)
@@ -161,9 +173,28 @@ def split_scores(table: pa.Table) -> dict[tuple[str, str], Scores]:
         result[system, metric] = Scores(
             system, metric, columns["example_id"][at], columns["status"][at], value[at], score[at], weight[at],
             columns["category"][at], in_gate[at], columns["key"][at], count[at], _clusters(cluster, at),
-            np.ones(len(at), dtype=np.int64), value[at],
+            *_asked(again.get((system, metric), {}), columns["example_id"][at], value[at]), system in fixed,
         )  # fmt: skip
     return result
+
+
+def _asks(table: pa.Table | None) -> dict[tuple[str, str], dict[str, list[float]]]:
+    """(system, metric) -> example_id -> the known values of its asks."""
+    found: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for row in table.to_pylist() if table is not None else ():
+        if row["value"] is not None:
+            found.setdefault((row["system"], row["metric"]), {}).setdefault(row["example_id"], []).append(row["value"])
+    return found
+
+
+def _asked(again: dict[str, list[float]], ids: Objects, value: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """How often each example was asked, and the mean over its asks; what counts is what ask 0 has a value for."""
+    asks, mean = np.ones(len(ids), dtype=np.int64), value.copy()
+    for row, name in enumerate(ids.tolist() if again else ()):
+        values = again.get(name)
+        if values and np.isfinite(value[row]):
+            asks[row], mean[row] = len(values), float(np.mean(values))
+    return asks, mean
 
 
 def _column(table: pa.Table, name: str, missing: float) -> Floats:

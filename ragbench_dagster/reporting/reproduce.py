@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation.asks import by_ask, score_asks, with_ask
 from ragbench_dagster.evaluation.night import night_release_of
 from ragbench_dagster.evaluation.replay import replay_verdicts
 from ragbench_dagster.evaluation.retrieval import score_retrieval
@@ -26,7 +28,7 @@ from ragbench_dagster.reporting.summary import summarise
 from ragbench_dagster.settings import Settings
 from ragbench_dagster.store import Workspace, read_json, read_table, write_table
 
-COPIED = ("responses.parquet", "timings.parquet", "attempts.json")
+COPIED = ("responses.parquet", "timings.parquet", "attempts.json", "extra_responses.parquet")
 REPORTS = ("summary.json", "leaderboard.json", "gate.json")
 
 
@@ -73,7 +75,13 @@ def _shadow(ws: Workspace, day: str, manifest: dict[str, Any], root: Path) -> Wo
         if path.name != day:
             (shadow.night(day).parent / path.name).symlink_to(path)
     for path in ws.night(day).iterdir():
-        if path.is_file() and path.name not in ("scores.parquet", "summary.parquet", "report.html", *REPORTS):
+        if path.is_file() and path.name not in (
+            "scores.parquet",
+            "asks.parquet",
+            "summary.parquet",
+            "report.html",
+            *REPORTS,
+        ):
             (shadow.night(day) / path.name).symlink_to(path)
     return shadow
 
@@ -87,12 +95,20 @@ def _tables(ws: Workspace, shadow: Workspace, day: str, manifest: dict[str, Any]
     for name in sorted(manifest["systems"]):
         folder, mine = ws.night(day, name), shadow.night(day, name)
         mine.mkdir()
-        for part in COPIED:
+        for part in (part for part in COPIED if (folder / part).exists()):
             (mine / part).symlink_to(folder / part)
         metrics = shadow.settings.retrieval_metrics
-        again = {"retrieval": score_retrieval(read_table(folder / "responses.parquet"), release, metrics, name, known)}
+        answers = read_table(folder / "responses.parquet")
+        score = partial(score_retrieval, release=release, metrics=metrics, system=name, corpus_ids=known)
+        again = {"retrieval": score(answers)}
+        further = score_asks(folder, answers, score)
+        if further is not None:
+            again["extra_retrieval"] = further
         if (folder / "verdicts.parquet").exists():
             again["verdicts"] = replay_verdicts(ws, day, name, release)
+        asks = [(k, replay_verdicts(ws, day, name, release, k)) for k, _ in by_ask(folder, "verdicts")]
+        if asks:
+            again["extra_verdicts"] = pa.concat_tables([with_ask(table, k) for k, table in asks])
         for part, table in again.items():
             write_table(mine / f"{part}.parquet", table)
             yield _compare(f"{name}/{part}.parquet", read_table(folder / f"{part}.parquet"), table)

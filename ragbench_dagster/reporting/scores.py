@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragbench_dagster.dataset.families import families
+from ragbench_dagster.evaluation.asks import by_ask, with_ask
 from ragbench_dagster.evaluation.availability import score_answered
 from ragbench_dagster.evaluation.night import night_release_of
-from ragbench_dagster.records import SCORE_TABLE, SCORES
+from ragbench_dagster.records import ASK_TABLE, SCORE_TABLE, SCORES
 from ragbench_dagster.store import Workspace, read_json, read_table, write_table
 
 
@@ -37,10 +38,33 @@ def build_scores(ws: Workspace, day: str, systems: list[str]) -> pa.Table:
                 parts.append(read_table(path).select(SCORES.names).cast(SCORES))
     table = pa.concat_tables(parts) if parts else SCORES.empty_table()
     table = _apply_thresholds(table, thresholds(ws, day))
+    _write_asks(ws, day, systems, table, examples)
     table = _with_requests(table, examples)
     table = table.sort_by([(name, "ascending") for name in ("system", "metric", "example_id")])
     write_table(ws.night(day) / "scores.parquet", table)
     return table
+
+
+def _write_asks(ws: Workspace, day: str, systems: list[str], table: pa.Table, examples: pa.Table | None) -> None:
+    """Write asks.parquet (records.ASK_TABLE): every ask of the questions that were asked several times."""
+    path = ws.night(day) / "asks.parquet"
+    parts: list[tuple[int, pa.Table]] = []
+    for system in sorted(systems):
+        folder = ws.night(day, system)
+        if examples is not None:
+            parts += [(ask, score_answered(own, examples, system)) for ask, own in by_ask(folder)]
+        parts += [
+            (ask, own.select(SCORES.names)) for part in ("retrieval", "verdicts") for ask, own in by_ask(folder, part)
+        ]
+    if not parts:
+        path.unlink(missing_ok=True)
+        return
+    cuts = thresholds(ws, day)
+    further = pa.concat_tables([with_ask(_apply_thresholds(own.cast(SCORES), cuts), ask) for ask, own in parts])
+    keys = ["system", "metric", "example_id"]
+    first = with_ask(table.join(further.select(keys).group_by(keys).aggregate([]), keys, join_type="left semi"), 0)
+    every = pa.concat_tables([part.select(ASK_TABLE.names).cast(ASK_TABLE) for part in (first, further)])
+    write_table(path, every.sort_by([(name, "ascending") for name in (*keys, "ask")]))
 
 
 def _examples(ws: Workspace, day: str) -> pa.Table | None:

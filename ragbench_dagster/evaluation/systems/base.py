@@ -95,6 +95,11 @@ class System(ABC):
     retrieves_only = False
     times_itself = False
 
+    @property
+    def fixed(self) -> bool:
+        """Whether asking again gives the same answer: looked up, or retrieved from an index that does not change."""
+        return self.pure or self.retrieves_only or not self.calls
+
     def __init__(self, name: str, settings: SystemBase, version: str) -> None:
         self.name = name
         self.settings = settings
