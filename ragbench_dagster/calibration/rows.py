@@ -9,7 +9,9 @@ answers drawn blind (blind.py). Rows of equal content are one row whose labels a
 
 from __future__ import annotations
 
+import difflib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +26,7 @@ from ragbench_dagster.settings import METRICS_JUDGED
 from ragbench_dagster.store import Workspace, digest
 from ragbench_dagster.traffic.handed_in import Texts, scrub_handed_in
 
+TYPO = 0.8  # likeness of a key to a metric, 0 to 1, from which on it is one mistyped
 HEAVIEST = 1e9  # of a drawn row; no sample is one of more answers than that
 LFS_HEAD = b"version https://git-lfs"
 
@@ -58,7 +61,7 @@ def read_calibration(ws: Workspace) -> list[CalibrationRow]:
     Raises:
         UserError: unreadable file, broken line, a label that is not 0/1/null; names file and line.
     """
-    known = {*METRICS_JUDGED, *ws.settings.judged_metrics}
+    known = known_metrics(ws)
     found: dict[tuple[str, str], list[CalibrationRow]] = {}
     given: list[CalibrationRow] = []
     if ws.calibration.is_dir():
@@ -77,6 +80,39 @@ def _name(ws: Workspace, path: Path) -> Callable[[], str]:
     from ragbench_dagster.traffic.scan import shown_name
 
     return lambda: shown_name(ws, path.name)
+
+
+def known_metrics(ws: Workspace) -> set[str]:
+    """Metrics that a human label can be of."""
+    return {*METRICS_JUDGED, *ws.settings.judged_metrics, *ws.settings.judge.evaluators}
+
+
+def other_labels(ws: Workspace) -> dict[str, int]:
+    """Keys of `human` that are no metric here, with the number of labels under each that nobody reads."""
+    found: Counter[str] = Counter()
+    known = known_metrics(ws)
+    for path in sorted(ws.calibration.glob("*.jsonl")) if ws.calibration.is_dir() else ():
+        for raw in read_regular(path).split(b"\n"):
+            try:
+                row = decoded(json.loads, raw.decode("utf-8"))
+            except (UnicodeDecodeError, Undecodable):
+                continue  # `read_calibration` tells it
+            labels = row.get("human") if isinstance(row, dict) else None
+            found.update(k for k, v in (labels or {}).items() if k not in known and v is not None)
+    return dict(sorted(found.items()))
+
+
+def _checked(labels: dict[str, Any], known: set[str], where: str) -> None:
+    """Raises UserError for a key that is a metric mistyped: its label would be lost without a word.
+
+    Labels of other things (a tool's notes, a metric that is not measured here) may stand in the file; `ragbench
+    doctor` names them.
+    """
+    for key, value in labels.items():
+        if key not in known and value is not None:
+            match = difflib.get_close_matches(key.lower(), sorted(known), 1, TYPO)
+            if match:
+                raise UserError(f"{where}: human.{key[:40]}: no such metric, did you mean {match[0]!r}?")
 
 
 def _read(path: Path, known: set[str], name: Callable[[], str]) -> Iterator[CalibrationRow]:
@@ -107,6 +143,7 @@ def _row(raw: bytes, where: str, known: set[str]) -> CalibrationRow:
     contexts, history = (_texts(row, name, where) for name in ("contexts", "history"))
     reference = _text(row, "reference", where)
     labels = _section(row, "human", where)
+    _checked(labels, known, where)
     human = {
         metric: label
         for metric, value in labels.items()

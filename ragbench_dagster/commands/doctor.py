@@ -102,7 +102,7 @@ def _gaps(days: list[str]) -> list[str]:
 
 
 def inputs(ws: Workspace) -> Iterator[Finding]:
-    from ragbench_dagster.calibration.rows import read_calibration
+    from ragbench_dagster.calibration.rows import other_labels, read_calibration
     from ragbench_dagster.dataset.corpus import read_corpus
     from ragbench_dagster.dataset.labels import read_labels
 
@@ -116,6 +116,8 @@ def inputs(ws: Workspace) -> Iterator[Finding]:
     rows = read_calibration(ws)
     level = "ok" if rows else "warning"
     yield level, "calibration", f"{len(rows)} human-labelled rows" + ("" if rows else "; the judge stays unchecked")
+    for key, count in other_labels(ws).items():
+        yield "warning", "calibration", f"human.{key[:40]}: {count} labels of no metric of this workspace are not read"
 
 
 def releases(ws: Workspace) -> Iterator[Finding]:

@@ -51,13 +51,14 @@ def next_(
 @app.command("import")
 def import_(
     file: Annotated[Path, typer.Argument(help="A filled-in queue, .jsonl or .csv.")],
+    force: Annotated[bool, typer.Option("--force", help="Take ids that no corpus and no system has, too.")] = False,
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Validate labels and merge them into labels.jsonl; conflicts are refused; says how far coverage grew."""
+    """Validate labels and merge them into labels.jsonl; conflicts and unknown ids are refused; says how coverage grew."""
     from ragbench_dagster.dataset.labelling import import_labels
 
-    found = import_labels(open_workspace(workspace), file)
+    found = import_labels(open_workspace(workspace), file, force)
     if as_json:
         print_json(found)
     else:

@@ -19,6 +19,11 @@ from ragbench_dagster.inputs import Undecodable, decoded, read_regular
 LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
 
 
+# Columns that are read: two of one name would be one of the two, and nobody could say which.
+_HEADINGS = {"query", "expected_doc_ids", "expected_answer", "category", "level", "label_level", "history",
+             "synthetic", "example_id", "doc_id", "text"}  # fmt: skip
+
+
 def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows of a JSON Lines or CSV file as (row number, fields); empty lines are passed over.
 
@@ -91,6 +96,9 @@ def _csv_rows(text: str, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         names = [name.strip() for name in next(reader)]
+        twice = sorted(name for name in _HEADINGS if names.count(name) > 1)
+        if twice:
+            raise UserError(f"{path.name}: row 1: two columns are called {twice[0]}; rename one")
         for number, cells in enumerate(reader, 2):
             if not any(cell.strip() for cell in cells):
                 continue

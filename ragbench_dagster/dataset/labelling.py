@@ -11,13 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ragbench_dagster.dataset.corpus import read_corpus
 from ragbench_dagster.dataset.cut import scrub_labels
 from ragbench_dagster.dataset.files import read_bytes
 from ragbench_dagster.dataset.frozen import Release, latest
 from ragbench_dagster.dataset.labels import Label, label_book, read_labels
 from ragbench_dagster.dataset.meaning import same_facts
 from ragbench_dagster.dataset.normal import form_of
-from ragbench_dagster.dataset.queue import label_queue, write_queue
+from ragbench_dagster.dataset.queue import label_queue, returned_ids, write_queue
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace, write_atomic
 
@@ -31,18 +32,24 @@ _ASK = (
 _AT_ONCE = 8  # questions asked at the same time
 
 
-def import_labels(ws: Workspace, file: Path) -> dict[str, Any]:
+def import_labels(ws: Workspace, file: Path, force: bool = False) -> dict[str, Any]:
     """Check the labels of a filled-in queue or any labels file and add them to `labels.jsonl`.
 
     A row whose `example_id` the current release knows labels that example, whatever a spreadsheet made of its text.
     Rows without ids and answer are passed over. Nothing is written where any row is wrong.
+
+    Args:
+        ws: the workspace.
+        file: what people filled in.
+        force: take ids that neither the corpus nor a system has, too (those of a corpus to come).
 
     Returns:
         Counts: added, unchanged, empty, not_in_release (labels that no question of the release has), and the coverage
         of questions and traffic before and after.
 
     Raises:
-        UserError: a wrong row, or a label that contradicts another one; both rows are named.
+        UserError: a wrong row, an id that neither the corpus nor a system has, or a label that contradicts another
+            one; the rows are named.
     """
     release = latest(ws)
     rows = _known_queries(read_labels(file), release)
@@ -55,6 +62,8 @@ def import_labels(ws: Workspace, file: Path) -> dict[str, Any]:
         raise UserError(f"{ws.labels.name}: rows {named}: different labels for the same question; correct them first")
     known = book.by_form
     clean = scrub_labels(ws, filled)
+    if not force:
+        _refuse_unknown_ids(ws, filled, clean, file.name)
     old = {form for form, label in known.items() if label.labelled}
     fresh = _without_conflicts(known, filled, clean, file.name)
     if fresh:
@@ -71,6 +80,30 @@ def import_labels(ws: Workspace, file: Path) -> dict[str, Any]:
     for name, forms in (("before", old), ("after", old | new)):
         found[f"questions_labelled_{name}"], found[f"traffic_labelled_{name}"] = coverage(release, forms)
     return found
+
+
+def _refuse_unknown_ids(ws: Workspace, labels: list[Label], clean: list[Label], name: str) -> None:
+    """Raises UserError for ids that can never be found: every system would read 0 on them, and look broken.
+
+    Without a corpus nobody can tell: a passage that no system returned yet may be the right one.
+    """
+    if not ws.corpus.exists():
+        return
+    corpus, returned = set(read_corpus(ws.corpus)), returned_ids(ws)
+    wrong = [
+        (label.row, stored)
+        for label, said in zip(labels, clean, strict=True)
+        for written, stored in zip(label.expected_doc_ids or (), said.expected_doc_ids or (), strict=True)
+        if written not in corpus and not {written, stored} & returned
+    ]
+    if wrong:
+        row, doc_id = wrong[0]
+        more = len({other for other, _ in wrong}) - 1
+        also = f", and {more} more rows" if more else ""
+        raise UserError(
+            f"{name}: row {row}: no corpus and no system has the id {doc_id[:60]!r}{also}; "
+            "correct it, or take it as it is: ragbench label import --force"
+        )
 
 
 def coverage(release: Release, forms: set[str]) -> tuple[float, float]:

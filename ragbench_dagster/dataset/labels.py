@@ -51,7 +51,7 @@ class Label:
 def read_labels(path: Path) -> list[Label]:
     """The labels of a JSON Lines or CSV file, in the file's order.
 
-    Ids are text. Grades: `{id: grade}` or `[{"id": ..., "grade": ...}]`. In a CSV cell several ids are
+    Ids are text. Grades: `{id: grade}` or `[{"doc_id": ..., "grade": ...}]` (or `id`). In a CSV cell several ids are
     separated by `|`, `;` or a line break, or stand as JSON. An empty list is no label.
 
     Raises:
@@ -121,7 +121,9 @@ def _ids(value: Any, where: str) -> tuple[tuple[str, ...] | None, tuple[float, .
     if isinstance(value, dict):
         pairs = list(value.items())
     elif isinstance(value, list):
-        pairs = [(v.get("id"), v.get("grade", "1")) if isinstance(v, dict) else (v, None) for v in value]
+        pairs = [
+            (v.get("doc_id", v.get("id")), v.get("grade", "1")) if isinstance(v, dict) else (v, None) for v in value
+        ]
     else:
         raise UserError(f"{where}: expected_doc_ids must be a list of ids or {{id: grade}}")
     found: dict[str, float | None] = {}

@@ -39,7 +39,7 @@ def label_queue(ws: Workspace, n: int) -> list[dict[str, Any]]:
     """The `n` questions most worth a label, in the order to label them.
 
     Each row: example_id, query, history, category, share (of the traffic), disagreement (0 to 1: how far the systems'
-    first passages differ), expected_doc_ids and expected_answer (null, to be filled in), candidates [{id, text}]. A
+    first passages differ), expected_doc_ids and expected_answer (null, to be filled in), candidates [{doc_id, text}]. A
     follow-up comes with its history, never alone; conflicts and synthetic questions are left out.
 
     Raises:
@@ -122,7 +122,12 @@ def _candidates(rankings: list[_Ranking], corpus: dict[str, str]) -> list[dict[s
             if passage is not None and len(found) < CANDIDATES:
                 doc_id, text = passage
                 found.setdefault(doc_id, (text or corpus.get(doc_id, ""))[:_EXCERPT])
-    return [{"id": doc_id, "text": text} for doc_id, text in found.items()]
+    return [{"doc_id": doc_id, "text": text} for doc_id, text in found.items()]
+
+
+def returned_ids(ws: Workspace) -> set[str]:
+    """Every passage id that a system returned in the last night that has answers, as stored."""
+    return {doc_id for rankings in _rankings(ws).values() for ranking in rankings for doc_id, _ in ranking}
 
 
 def write_queue(rows: list[dict[str, Any]], to: Path) -> None:
@@ -141,6 +146,6 @@ def write_queue(rows: list[dict[str, Any]], to: Path) -> None:
     for row in rows:
         flat = {name: "" if row[name] is None else row[name] for name in _COLUMNS}
         flat["history"] = json.dumps(row["history"], ensure_ascii=False) if row["history"] else ""
-        flat |= {name: f"{c['id']}: {c['text']}" for name, c in zip(names, row["candidates"], strict=False)}
+        flat |= {name: f"{c['doc_id']}: {c['text']}" for name, c in zip(names, row["candidates"], strict=False)}
         cells.append(flat)
     write_text(to, to_csv(cells, [*_COLUMNS, *names]))

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ragbench_dagster.calibration.raters import human_agreement
-from ragbench_dagster.calibration.rows import read_calibration
+from ragbench_dagster.calibration.rows import other_labels, read_calibration
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.settings import parse_settings
 from ragbench_dagster.store import Workspace
@@ -117,3 +117,32 @@ def test_agreement_of_raters(workspace):
 
 def test_no_row_with_two_raters_is_no_figure(workspace):
     assert human_agreement(read_calibration(workspace(line())), "faithfulness") is None
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("faithfullness", "faithfulness"),
+        ("Faithfulness", "faithfulness"),
+        ("faithful_ness", "faithfulness"),
+        ("relevance", "relevancy"),
+        ("relevency", "relevancy"),
+        ("corectness", "correctness"),
+        ("corrrectness", "correctness"),
+        ("answer-relevancy", "answer_relevancy"),
+        ("context_relevence", "context_relevancy"),
+        ("guidelines", "guideline"),
+    ],
+)
+def test_a_mistyped_metric_is_named_instead_of_losing_its_label(workspace, key, meant):
+    with pytest.raises(UserError, match=rf"line 1: human\.{key}: no such metric, did you mean '{meant}'\?"):
+        read_calibration(workspace(line(human={"correctness": 1, key: 0})))
+    assert (
+        len(read_calibration(workspace(line(human={"correctness": 1, key: None})))) == 1
+    )  # holds no label that could be lost
+
+
+def test_keys_that_are_no_metric_are_counted_for_the_doctor(workspace):
+    rows = [json.dumps(line(query=q, human={"fluency": 1, "note": None})) for q in "abc"]
+    ws = workspace(raw="\n".join([*rows, "not JSON", "[1]"]).encode())
+    assert other_labels(ws) == {"fluency": 3}

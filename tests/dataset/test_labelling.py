@@ -59,8 +59,8 @@ def test_disagreement_moves_a_question_up_and_candidates_come_from_the_systems(w
     rows = {row["example_id"]: row for row in label_queue(ws, 100)}
     assert rows[a]["disagreement"] == 0
     assert rows[b]["disagreement"] == pytest.approx(2 / 3)  # by hand: 1 of 3 ids in common
-    assert rows[b]["candidates"][0] == {"id": "d1", "text": "text of d1"}
-    assert [c["id"] for c in rows[b]["candidates"]] == ["d1", "d3", "d2"]
+    assert rows[b]["candidates"][0] == {"doc_id": "d1", "text": "text of d1"}
+    assert [c["doc_id"] for c in rows[b]["candidates"]] == ["d1", "d3", "d2"]
     assert label_queue(ws, 1)[0]["example_id"] == b
 
 
@@ -143,3 +143,64 @@ def test_paraphrases_are_marked_and_wrong_ones_thrown_away(tmp_path: Path) -> No
     rows = {row["query"]: row for row in cut_release(ws, "2026-11-20").examples.to_pylist()}
     assert rows["Where can I find my invoice?"]["synthetic"] is True
     assert rows["where is my invoice"]["synthetic"] is False
+
+
+IDS = [
+    # what a person filled in, whether the corpus {d0, d1, 7, a b} or the last night's answers {n1} hold it
+    (["d1"], True),
+    (["d0", "d1"], True),
+    ("d0|d1", True),
+    ({"d1": 2}, True),
+    ([{"doc_id": "d1", "grade": 1}], True),
+    ([{"id": "d1"}], True),
+    ([7], True),
+    (["a b"], True),
+    (["n1"], True),
+    ([], True),
+    (None, True),
+    (["D1"], False),
+    (["d1 "], False),
+    (["d9"], False),
+    (["d1", "d9"], False),
+    ("d1;d9", False),
+    ({"d9": 1}, False),
+    ([{"doc_id": "d9", "grade": 0}], False),
+    ([8], False),
+    (["text of d1"], False),
+]
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize(("ids", "known"), IDS)
+def test_an_id_that_no_corpus_and_no_system_has_is_refused_with_its_row(ws: Workspace, tmp_path, ids, known, force):
+    ws.corpus.write_text(
+        "".join(json.dumps({"doc_id": name, "text": "t"}) + "\n" for name in ("d0", "d1", 7, "a b")), encoding="utf-8"
+    )
+    queue = label_queue(ws, 2)
+    answers(ws, "one", {queue[0]["example_id"]: ["n1"]})
+    path = tmp_path / "queue.jsonl"
+    rows = [{**queue[0], "expected_doc_ids": ["d0"]}, {**queue[1], "expected_doc_ids": ids}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    before = ws.labels.read_bytes()
+    if known or force:
+        assert import_labels(ws, path, force)["added"] == (2 if ids else 1)
+        return
+    with pytest.raises(UserError, match=r"^queue\.jsonl: row 2: no corpus and no system has the id '.*--force$"):
+        import_labels(ws, path)
+    assert ws.labels.read_bytes() == before  # the good row was not taken either
+
+
+def test_without_a_corpus_nobody_can_tell_an_unknown_id(ws: Workspace, tmp_path: Path) -> None:
+    path = tmp_path / "filled.jsonl"
+    path.write_text(
+        json.dumps({"query": "big question a", "expected_doc_ids": ["never seen"]}) + "\n", encoding="utf-8"
+    )
+    assert import_labels(ws, path)["added"] == 1
+
+
+@pytest.mark.parametrize("name", ["query", "expected_doc_ids", "expected_answer", "category"])
+def test_two_columns_of_one_name_are_told_and_none_is_taken(ws: Workspace, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(f"query,expected_doc_ids,expected_answer,category,{name}\nq,d0,a,c,other\n", encoding="utf-8")
+    with pytest.raises(UserError, match=f"labels.csv: row 1: two columns are called {name}; rename one"):
+        read_labels(path)
