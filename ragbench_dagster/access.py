@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 FOLDER, FILE = 0o700, 0o600
-PRIVATE = ("store", ".dagster", ".key")  # below a workspace
+PRIVATE = ("store", ".dagster", ".key", ".forgotten.jsonl")  # below a workspace
 
 
 def private_folder(path: Path) -> None:

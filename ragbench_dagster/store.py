@@ -23,6 +23,7 @@ import hmac
 import json
 import math
 import os
+import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -113,12 +114,21 @@ def write_atomic(path: Path, fill: Callable[[Path], Any]) -> bool:
             temporary.unlink(missing_ok=True)
 
 
-def sweep(root: Path) -> None:
-    """Remove what a killed writer left half-written below `root`; the caller holds the store's lock."""
+def sweep(root: Path) -> int:
+    """Remove what a killed writer left half-written below `root`; returns how many files and folders.
+
+    The caller holds the store's lock.
+    """
+    swept = 0
     for folder in (root, root / ".dagster", root / "store"):
         found = folder.rglob(".*.part") if folder.name == "store" else folder.glob(".*.part")
-        for path in found:
-            path.unlink(missing_ok=True)
+        for path in list(found):
+            swept += path.exists()
+            if path.is_dir() and not path.is_symlink():  # a release that was not whole yet
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+    return swept
 
 
 def same_bytes(one: Path, other: Path) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from ragbench_dagster.commands.common import (
     JsonOption,
@@ -15,16 +17,26 @@ from ragbench_dagster.commands.common import (
     print_json,
     print_table,
 )
+from ragbench_dagster.commands.repair import repair
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace, read_json
 
 Finding = tuple[str, str, str]  # error | warning | ok, where, one line
 
 
-def doctor(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
+def doctor(
+    workspace: WorkspaceOption = None,
+    mend: Annotated[
+        bool, typer.Option("--repair", help="First mend what can be mended, and say what was done.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Missing days, unreadable files, unverified releases, labels that fit nothing, the ledger's disk. Exit 2 on errors."""
     ws = open_workspace(workspace)
-    rows = list({line: (level, where, line) for part in PARTS for level, where, line in _ask(ws, part)}.values())
+    mended = repair(ws) if mend else []
+    rows = mended + list(
+        {line: (level, where, line) for part in PARTS for level, where, line in _ask(ws, part)}.values()
+    )
     if as_json:
         print_json([{"level": level, "where": where, "line": line} for level, where, line in rows])
     else:
@@ -183,7 +195,7 @@ def access(ws: Workspace) -> Iterator[Finding]:
     yield (
         "warning",
         "access",
-        f"{first} can be read by other users of this machine; run: chmod -R go= store .dagster .key",
+        f"{first} can be read by other users of this machine; run: ragbench doctor --repair",
     )
 
 

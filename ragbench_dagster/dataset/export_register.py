@@ -41,10 +41,11 @@ def register(ws: Workspace, kind: str, path: Path, release: str, format: str = "
     row = {"kind": kind, "path": str(path.resolve()), "release": release, "format": format}
     known = read_register(ws)
     if row not in known:
-        _write(ws, [*known, row])
+        write_register(ws, [*known, row])
 
 
-def _write(ws: Workspace, rows: list[dict[str, Any]]) -> None:
+def write_register(ws: Workspace, rows: list[dict[str, Any]]) -> None:
+    """Replace the register."""
     write_text(register_file(ws), "".join(json.dumps(r, ensure_ascii=False, sort_keys=True) + "\n" for r in rows))
 
 
@@ -77,7 +78,7 @@ def renew_exports(ws: Workspace, successors: dict[str, str], gone: dict[str, lis
             again = export_release(load_release(ws, successors[old]), path if named else path.parent, row["format"])
             rows.append({**row, "path": str(again.resolve()), "release": successors[old]})
     if rows != known:
-        _write(ws, rows)
+        write_register(ws, rows)
     return touched
 
 

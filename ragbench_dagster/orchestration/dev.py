@@ -1,4 +1,4 @@
-"""`ragbench dev`: UI and daemon on the workspace, loopback only, behind the guard.
+"""`ragbench dev`: UI and daemon on the workspace, loopback only, behind the guard, for whoever holds the token.
 
 An own launcher, because `dagster dev` hangs half alive on a busy port and leaves its webserver unguarded.
 The private names work at the pinned Dagster version and stand only here; a smoke test starts it.
@@ -39,7 +39,7 @@ def bind(port: int) -> socket.socket:
     return sock
 
 
-def serve(ws: Workspace, port: int) -> int:
+def serve(ws: Workspace, port: int, read_only: bool = False) -> int:
     """Serve until SIGINT or SIGTERM; returns the exit code 0.
 
     Raises:
@@ -53,13 +53,13 @@ def serve(ws: Workspace, port: int) -> int:
     port = sock.getsockname()[1]
     try:
         with sock:
-            _serve(ws, sock, port)
+            _serve(ws, sock, port, read_only)
     except KeyboardInterrupt:
         pass
     return 0
 
 
-def _serve(ws: Workspace, sock: socket.socket, port: int) -> None:
+def _serve(ws: Workspace, sock: socket.socket, port: int, read_only: bool) -> None:
     import uvicorn
     from dagster._cli.proxy_server_manager import ProxyServerManager
     from dagster._core.workspace.context import WorkspaceProcessContext
@@ -69,8 +69,10 @@ def _serve(ws: Workspace, sock: socket.socket, port: int) -> None:
     from ragbench_dagster.orchestration.execute import LOCATION, MODULE
     from ragbench_dagster.orchestration.guard import Guard
     from ragbench_dagster.orchestration.instance import open_instance
+    from ragbench_dagster.orchestration.web_token import Access, read_token
 
     instance = open_instance(ws)
+    token = read_token(ws)
     target = ModuleTarget(MODULE, attribute=None, working_directory=os.getcwd(), location_name=LOCATION)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -88,17 +90,23 @@ def _serve(ws: Workspace, sock: socket.socket, port: int) -> None:
             "--log-level",
             "warning",
         ]
-        daemon = subprocess.Popen(command, start_new_session=True)
+        # Schedules and sensors start runs: a server that only shows has no daemon.
+        daemon = None if read_only else subprocess.Popen(command, start_new_session=True)
         try:
             with WorkspaceProcessContext(
-                instance, WorkspaceFileTarget([str(file)]), version="", read_only=False
+                instance, WorkspaceFileTarget([str(file)]), version="", read_only=read_only
             ) as context:
-                app = Guard(create_app_from_workspace_process_context(context, "", 2000), port)
-                print(f"Ragbench is on http://127.0.0.1:{port} (stop with ctrl-C)", file=sys.stderr, flush=True)
-                config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
+                app = create_app_from_workspace_process_context(context, "", 2000)
+                guarded = Guard(app, port, Access(token, port), read_only)
+                kind = " to look at (read-only, no schedules)" if read_only else ""
+                link = f"http://127.0.0.1:{port}/?token={token}"
+                print(f"Ragbench is on {link}{kind} (stop with ctrl-C)", file=sys.stderr, flush=True)
+                # No access log: its lines would hold the token of the link.
+                config = uvicorn.Config(guarded, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
                 uvicorn.Server(config).run(sockets=[sock])
         finally:
-            _stop(daemon)
+            if daemon is not None:
+                _stop(daemon)
 
 
 def _stop(daemon: subprocess.Popen[bytes]) -> None:

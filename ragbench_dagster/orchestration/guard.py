@@ -1,4 +1,4 @@
-"""A guard around the web interface: only this machine's own page may speak to it.
+"""A guard around the web interface: only this machine's own page may speak to it, for whoever holds the token.
 
 Dagster's webserver has no login, and even a GET carries a mutation: any web page the user visits could
 start runs or forge materializations. Pure ASGI, because BaseHTTPMiddleware never sees websockets.
@@ -6,14 +6,18 @@ start runs or forge materializations. Pure ASGI, because BaseHTTPMiddleware neve
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
+
+from ragbench_dagster.orchestration.web_token import Access
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
+MAX_QUERY = 1 << 20  # bytes; the page's longest are some kB
 HEADERS = [
     (b"x-frame-options", b"DENY"),
     (b"content-security-policy", b"frame-ancestors 'none'"),
@@ -24,10 +28,19 @@ HEADERS = [
 
 
 class Guard:
-    """ASGI application that refuses what did not come from `http://<loopback>:port` itself."""
+    """ASGI application that refuses what did not come from `http://<loopback>:port` itself.
 
-    def __init__(self, app: Any, port: int) -> None:
+    Args:
+        app: Dagster's.
+        port: where it listens.
+        access: who may use it; None lets everybody on this machine in.
+        read_only: nothing that changes anything is passed on.
+    """
+
+    def __init__(self, app: Any, port: int, access: Access | None = None, read_only: bool = False) -> None:
         self.app = app
+        self.access = access
+        self.read_only = read_only
         names = ("127.0.0.1", "localhost", "[::1]")
         self.hosts = {f"{name}:{port}".encode() for name in names}
         self.origins = {b"http://" + host for host in self.hosts}
@@ -40,13 +53,24 @@ class Guard:
         if refused:
             await _refuse(scope, send, *refused)
             return
+        if self.access is not None and not self.access.allows(_headers(scope)):
+            given = _given_token(scope)
+            if given is not None and self.access.is_token(given):
+                await _let_in(send, self.access)
+            else:
+                await _refuse(scope, send, 401, "open the link that `ragbench dev` printed")
+            return
+        if self.read_only and scope["type"] == "http" and scope["method"] == "POST":
+            body = await _whole_body(receive)
+            if body is None or changes_something(scope["path"], body):
+                await _refuse(scope, send, 403, "read-only: ragbench dev runs with --read-only")
+                return
+            receive = _again(body, receive)
         await self.app(scope, receive, _adding_headers(send))
 
     def verdict(self, scope: Scope) -> tuple[int, str] | None:
         """(status, reason) where the request is refused, else None."""
-        found: dict[bytes, list[bytes]] = {}
-        for name, value in scope["headers"]:
-            found.setdefault(name.lower(), []).append(value)
+        found = _headers(scope)
         hosts, origins = found.get(b"host", []), found.get(b"origin", [])
         if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
             return 421, "this server answers on its loopback address only"
@@ -77,6 +101,65 @@ class Guard:
             if len(kinds) != 1 or kinds[0].split(b";")[0].strip().lower() != b"application/json":
                 return 415, "POST takes application/json only"
         return None
+
+
+def _headers(scope: Scope) -> dict[bytes, list[bytes]]:
+    found: dict[bytes, list[bytes]] = {}
+    for name, value in scope["headers"]:
+        found.setdefault(name.lower(), []).append(value)
+    return found
+
+
+def _given_token(scope: Scope) -> str | None:
+    """The token in the address of the printed link; nowhere else is one taken from an address."""
+    if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] != "/":
+        return None
+    return dict(parse_qsl(scope["query_string"].decode("latin-1"))).get("token")
+
+
+async def _let_in(send: Send, access: Access) -> None:
+    # To the same page without the token, which then stands in no history and no referrer.
+    headers = [(b"location", b"/"), (b"set-cookie", access.set_cookie()), (b"cache-control", b"no-store")]
+    await send({"type": "http.response.start", "status": 303, "headers": headers + HEADERS})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _whole_body(receive: Receive) -> bytes | None:
+    """The body of a request; None where it is longer than any query of the page."""
+    body = b""
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        body += message.get("body", b"")
+        if len(body) > MAX_QUERY:
+            return None
+        if not message.get("more_body"):
+            return body
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    held = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def wrapped() -> MutableMapping[str, Any]:
+        return held.pop() if held else await receive()
+
+    return wrapped
+
+
+def changes_something(path: str, body: bytes) -> bool:
+    """Whether a POST is anything but GraphQL queries; what cannot be read is taken to change something."""
+    if not path.rstrip("/").endswith("/graphql"):
+        return True
+    from graphql import GraphQLError, OperationDefinitionNode, OperationType, parse
+
+    try:
+        asked = json.loads(body)
+        documents = [parse(one["query"]) for one in (asked if isinstance(asked, list) else [asked])]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, GraphQLError):
+        return True
+    found = [d for document in documents for d in document.definitions if isinstance(d, OperationDefinitionNode)]
+    return not found or any(d.operation is OperationType.MUTATION for d in found)
 
 
 async def _refuse(scope: Scope, send: Send, status: int, reason: str) -> None:

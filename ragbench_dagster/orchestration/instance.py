@@ -54,6 +54,13 @@ def open_instance(ws: Workspace) -> DagsterInstance:
     return instance
 
 
+def mark_dead_runs(ws: Workspace) -> int:
+    """As `reap`, on the workspace's own instance."""
+    prepare_home(ws)
+    with DagsterInstance.get() as instance:
+        return reap(instance)
+
+
 @contextlib.contextmanager
 def disk_faults(ws: Workspace) -> Iterator[None]:
     """Turn what SQLite and the system say of a full or read-only disk into one line.

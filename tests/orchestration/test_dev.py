@@ -9,8 +9,10 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -23,26 +25,31 @@ FLAGS = [
 
 
 @contextmanager
-def dev_server(ws):
-    """The base URL of `ragbench dev` on a free port."""
-    command = [sys.executable, "-m", "ragbench_dagster.cli", "dev", "--workspace", str(ws.root), "--port", "0"]
+def dev_server(ws, *more):
+    """The base URL of `ragbench dev` on a free port; its token goes to `TOKEN`."""
+    command = [sys.executable, "-m", "ragbench_dagster.cli", "dev", "--workspace", str(ws.root), "--port", "0", *more]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
     try:
         for line in process.stderr:
-            found = re.search(r"http://127\.0\.0\.1:\d+", line)
+            found = re.search(r"(http://127\.0\.0\.1:\d+)/\?token=(\S+)", line)
             if found:
+                TOKEN[:] = [found[2]]
                 break
         else:
             pytest.fail("ragbench dev ended before it served")
-        yield found[0]
+        yield found[1]
     finally:
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
 
 
+TOKEN = []
+
+
 def ask(base, query, **variables):
     body = json.dumps({"query": query, "variables": variables}).encode()
-    request = urllib.request.Request(f"{base}/graphql", body, {"content-type": "application/json"})
+    headers = {"content-type": "application/json", "authorization": f"Bearer {TOKEN[0]}"}
+    request = urllib.request.Request(f"{base}/graphql", body, headers)
     with urllib.request.urlopen(request, timeout=60) as reply:
         found = json.load(reply)
     assert "errors" not in found, found["errors"]
@@ -143,6 +150,8 @@ def _names_in_the_graph(base):
         page.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
         # The page keeps which groups are open in its address; names under "Jump to" stay folded.
         opened = "%2C".join(f"global%40global%3A{group}" for group in GROUPS)
+        page.goto(f"{base}/?token={TOKEN[0]}")
+        assert page.url == f"{base}/" or "token" not in page.url
         page.goto(f"{base}/asset-groups/?expanded={opened}")
         page.locator("foreignObject", has_text="experiment_run").first.wait_for(timeout=60_000)
         page.wait_for_timeout(2000)
@@ -153,6 +162,39 @@ def _names_in_the_graph(base):
         browser.close()
     assert complaints == []
     return names
+
+
+@pytest.mark.slow
+def test_without_the_token_nothing_is_served_and_read_only_starts_no_run(make_workspace):
+    import stat
+
+    ws = make_workspace(days=1)
+    with dev_server(ws, "--read-only") as base:
+        mode = (ws.dagster_home / "token").stat().st_mode
+        assert stat.S_IMODE(mode) == 0o600
+        body = json.dumps({"query": "{version}"}).encode()
+        for headers in ({}, {"authorization": "Bearer wrong"}, {"cookie": "ragbench=x"}):
+            request = urllib.request.Request(f"{base}/graphql", body, {"content-type": "application/json", **headers})
+            with pytest.raises(urllib.error.HTTPError, match="401"):
+                urllib.request.urlopen(request, timeout=20)
+        for path in ("/", "/logs/x", "/?token=wrong", "/server_info"):
+            with pytest.raises(urllib.error.HTTPError, match="401"):
+                urllib.request.urlopen(f"{base}{path}", timeout=20)
+        assert "version" in ask(base, "{version}")
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            ask(base, LAUNCH, p={})
+        # The code server's door, for the daemon and the page: a socket of this user alone, or none at all.
+        sockets = [p for p in map(Path, _sockets()) if p.exists()]
+        assert all(p.stat().st_mode & 0o077 == 0 or p.parent.stat().st_mode & 0o077 == 0 for p in sockets)
+        kept = TOKEN[0]
+    assert (ws.dagster_home / "token").read_text().strip() == kept
+
+
+def _sockets():
+    """Paths of the Unix sockets that Dagster's code servers listen on."""
+    with open("/proc/net/unix") as file:
+        rows = [line.split() for line in file]
+    return [row[-1] for row in rows if len(row) == 8 and row[3] == "00010000" and row[-1].startswith("/tmp/tmp")]
 
 
 def test_a_busy_port_is_one_line_and_exit_code_2(make_workspace):
