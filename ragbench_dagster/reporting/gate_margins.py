@@ -174,7 +174,7 @@ def _per_request(test: Test, pairs: Pairs, fix: Corrector | None, differs: str |
     share = weight / weight.sum()
     test.n, test.value, (test.low, test.high) = int(count.sum()), found.value, found.interval
     test.before, test.after, test.independent = float(share @ a), float(share @ b), found.n
-    test.p, test.discordance = found.p_loss, found.gains + found.losses
+    test.p, test.discordance = found.p_joint, found.gains + found.losses
     against(test)
     in_peoples_verdicts(test, fix)
     return _close(test, differs)

@@ -124,6 +124,21 @@ def test_judge_noise_equals_the_independent_implementation(table, q, se, sp):
     )
 
 
+def test_among_many_tests_one_question_proves_only_what_five_asks_can():
+    """5 of 5 right and then 0 of 5: a coin does that in 1 of 512 nights, so not even a heavy question proves more."""
+    w = np.full(400, 10.0)
+    w[:8] = 400.0
+    c, before = w / 10, np.ones(400)
+    heavy = heavy_questions(w)
+    one, three = before.copy(), before.copy()
+    one[0], three[:3] = 0.0, 0.0
+    alone, several = (request_change(before, after, w, c, heavy) for after in (one, three))
+    assert alone.p_loss < 1e-6
+    assert 0.05 / 220 < alone.p_joint < 0.05 / 25
+    assert several.p_joint < 0.05 / 220
+    assert request_change(before, before, w, c, heavy).p_joint == 1.0
+
+
 def test_a_floor_is_tested_on_the_effective_requests():
     found = request_share(Y, W, C)
     by_hand = NormalDist().cdf((0.829268 - 0.95) / (0.95 * 0.05 / 25.586433) ** 0.5)

@@ -146,6 +146,8 @@ def clustered_estimate(
         n = min(effective, kish(w)) if sure else min(most, mean * (1 - mean) / variance)
         interval = _wilson(mean, n, effective)
     else:
+        # as for a share: large clusters that happen to agree must not make it sure
+        variance = max(variance, linearised_variance(values, w) * kish(w) / most)
         n = _independent_mean(values, w, variance, most)
         interval = _mean(mean, variance, sums, effective, scale(values, bounds))
     note = f"only {k} clusters: too few" if effective < TOO_FEW else None

@@ -127,7 +127,8 @@ class RequestChange:
     variance: float
     n: float  # effective requests
     interval: Interval
-    p_loss: float  # one-sided, H0: no loss
+    p_loss: float  # one-sided, H0: no loss, for one test alone
+    p_joint: float  # the same for use among many tests (Holm)
     gains: float  # share of requests that gained
     losses: float
     from_answers: float  # the part of the variance that is answers changing from ask to ask
@@ -174,7 +175,32 @@ def request_change(
         p = float(special.ndtr(value / np.sqrt(variance)))
     else:  # no request differs, or all by the same: then the sign test's .5^n stands
         p = 1.0 if value >= 0 else 0.5**most
-    return RequestChange(value, variance, n, interval, p, gains, losses, answers)
+    joint = p
+    if noise and heavy is not None and asks > 1:
+        joint = max(p, _joint_p(share, a, b, heavy, asks, value, sampled))
+    return RequestChange(value, variance, n, interval, p, joint, gains, losses, answers)
+
+
+def _joint_p(
+    share: Floats, a: Floats, b: Floats, heavy: NDArray[np.bool_], asks: int, value: float, sampled: float
+) -> float:
+    """p of a loss whose tail holds at the small levels of many tests.
+
+    A heavy question with 5 of 5 right on one night and 0 of 5 on the other shows no noise at all, and yet a coin
+    does that in 1 of 512 nights. So the noise of heavy questions that changed is taken with half a right and half a
+    wrong ask added, and Student's t with 2 (asks - 1) degrees of freedom for each (Satterthwaite 1946). With the
+    plain variance .0016 of nights had p <= .05/220 at Zipf 1.2; with this none of 48,000 had.
+    """
+    changed = heavy & (a != b)
+    added = (a * asks + 0.5) / (asks + 1), (b * asks + 0.5) / (asks + 1)
+    plain = _answer_noise(a, b, heavy, asks)
+    few = np.where(changed, share**2 * np.maximum(_answer_noise(*added, heavy, asks), plain), 0.0)
+    rest = sampled + float(share**2 @ np.where(changed, 0.0, plain))
+    variance = rest + float(few.sum())
+    if variance <= 0:
+        return 1.0 if value >= 0 else 0.0
+    df = variance**2 / (float(few @ few) / (2 * (asks - 1)) + rest**2 / len(a))
+    return float(special.stdtr(df, value / np.sqrt(variance)))
 
 
 def _answer_noise(a: Floats, b: Floats, heavy: NDArray[np.bool_] | None, asks: int) -> Floats:
