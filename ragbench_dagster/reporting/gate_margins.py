@@ -21,7 +21,7 @@ from ragbench_dagster.reporting.correct import Corrector
 from ragbench_dagster.reporting.gate_floors import LEAST_PART
 from ragbench_dagster.reporting.gate_rows import Test
 from ragbench_dagster.reporting.linked import Linked, follow, needs_links
-from ragbench_dagster.reporting.night import Scores
+from ragbench_dagster.reporting.night import Mask, Scores
 from ragbench_dagster.settings import Threshold
 
 ACCEPT = "accept one: ragbench accept NIGHT --by NAME --why REASON"
@@ -95,6 +95,7 @@ def _change(
             test.reason = chain
             return test
         fill_chain(test, chain, linked.levels if part is None else (None, None))
+        known = linked.known(part)
     else:
         where = None if part is None else pairs.after.category == part
         change = change_in(pairs, where)
@@ -103,11 +104,12 @@ def _change(
             return test
         fill_change(test, change)
         test.before, test.after = levels(pairs, where)
+        known = known_change(pairs, where)
     labelled = _labelled(pairs, fix) if linked is None and part is None else None
     if labelled is not None:
         by_people(test, labelled, fix)
     else:
-        in_peoples_verdicts(test, fix)
+        in_peoples_verdicts(test, fix, known)
     return _close(test, differs)
 
 
@@ -176,23 +178,42 @@ def _per_request(test: Test, pairs: Pairs, fix: Corrector | None, differs: str |
     test.before, test.after, test.independent = float(share @ a), float(share @ b), found.n
     test.p, test.discordance = found.p_joint, found.gains + found.losses
     against(test)
-    in_peoples_verdicts(test, fix)
+    failed = after.failed[pairs.new] | before.failed[pairs.old]
+    in_peoples_verdicts(test, fix, float(share @ ((b - a) * failed)))
     return _close(test, differs)
 
 
-def in_peoples_verdicts(test: Test, fix: Corrector | None) -> None:
-    """Turn a change of a judge's verdicts into one of people's; the test of "no loss" needs no turning."""
+def in_peoples_verdicts(test: Test, fix: Corrector | None, known: float = 0.0) -> None:
+    """Turn a change of a judge's verdicts into one of people's; the test of "no loss" needs no turning.
+
+    Args:
+        known: the part of the change that no judge showed: questions at which the system failed on a night. Only
+            the rest is what the judge sees a share of.
+    """
     if fix is None or test.value is None or test.low is None or test.high is None:
         return
     judge = fix.judge
     if judge is None or fix.refusal:
         test.reason = f"judge not usable: {fix.refusal}"
         return
-    found = people_change(test.value, test.low, test.high, judge.youden_point, *judge.youden, -test.limit)
-    if found.value is None or found.interval is None or not found.usable:
+    margin = -test.limit + known
+    seen = people_change(
+        test.value - known, test.low - known, test.high - known, judge.youden_point, *judge.youden, margin
+    )
+    if seen.value is None or seen.interval is None or not seen.usable:
         test.reason = "judge not usable: it tells good from bad too weakly to show a change"
         return
     test.raw, test.seen, test.judge = test.value, judge.youden_point, fix.strength
-    test.value, (test.low, test.high) = found.value, found.interval
+    test.value = max(-1.0, min(1.0, seen.value + known))
+    test.low, test.high = (max(-1.0, min(1.0, end + known)) for end in seen.interval)
     test.at_limit = test.value <= test.limit
-    test.clears = found.passes
+    # a loss by failures alone that is beyond the margin is beyond it whatever the judge saw of the rest
+    test.clears = seen.passes if margin > 0 else test.low > test.limit
+
+
+def known_change(pairs: Pairs, where: Mask | None = None) -> float:
+    """The part of the mean change that questions make at which the system failed on one of the nights."""
+    at = np.arange(pairs.n) if where is None else np.flatnonzero(where[pairs.new])
+    new, old = pairs.new[at], pairs.old[at]
+    failed = pairs.after.failed[new] | pairs.before.failed[old]
+    return float(((pairs.after.value[new] - pairs.before.value[old]) * failed).sum() / max(len(at), 1))

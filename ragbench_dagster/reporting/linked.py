@@ -37,6 +37,18 @@ class Linked:
             )
         return found
 
+    def known(self, category: str | None = None) -> float:
+        """The part of the change that questions make at which the system failed on one of two linked nights."""
+        tables = [self._values(scores, category) for scores in self.nights]
+        failed = [set(scores.ids[scores.failed].tolist()) for scores in self.nights]
+        total = 0.0
+        for place in range(len(tables) - 1):
+            old, new = tables[place], tables[place + 1]
+            shared = old.keys() & new.keys()
+            lost = shared & (failed[place] | failed[place + 1])
+            total += sum(new[name] - old[name] for name in lost) / max(len(shared), 1)
+        return total
+
     def _values(self, scores: Scores, category: str | None) -> dict[str, float]:
         at = scores.counted if category is None else scores.counted & (scores.category == category)
         pairs = zip(scores.ids[at].tolist(), scores.value[at].tolist(), strict=True)
