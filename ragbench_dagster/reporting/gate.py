@@ -57,7 +57,7 @@ def decide(ws: Workspace, day: str) -> GateResult:
                 closed.append(Closed("no system has an answer that it applies to", "missing", metric=metric))
             tests += own
         broken = broken_questions(builder.baselines, systems, ws.settings.gate_thresholds)
-    closed += _head_guards(broken, ws.settings.gate_thresholds)
+    closed += head_guards(broken, ws.settings.gate_thresholds)
     level = fail_level(ws.settings.gate.false_fails)
     result = judge_tests(tests, closed, ws.settings.judged_metrics, examples_of(night), level, [b.line for b in broken])
     facts = {
@@ -80,7 +80,7 @@ def decide(ws: Workspace, day: str) -> GateResult:
     return result
 
 
-def _head_guards(broken: list[Broken], thresholds: dict[str, Threshold]) -> list[Closed]:
+def head_guards(broken: list[Broken], thresholds: dict[str, Threshold]) -> list[Closed]:
     """A margin per question does not see that the questions everybody asks broke: then nothing passes."""
     closed = []
     for found in broken:
