@@ -18,6 +18,7 @@ from ragbench_dagster.commands import (
     init,
     judge,
     label,
+    mapping,
     night,
     prune,
     releases,
@@ -52,6 +53,7 @@ app.command("forget")(forget.forget)
 app.command("prune")(prune.prune)
 app.add_typer(releases.app, name="releases")
 app.add_typer(label.app, name="label")
+app.add_typer(mapping.app, name="logs")
 app.add_typer(stages.app, name="stage")
 
 

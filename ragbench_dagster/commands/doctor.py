@@ -113,6 +113,21 @@ def _gaps(days: list[str]) -> list[str]:
     return found
 
 
+def fields(ws: Workspace) -> Iterator[Finding]:
+    """What the first lines of the log files are read as: only what is odd is told here."""
+    from ragbench_dagster.traffic.preview import preview
+
+    for shape in preview(ws).shapes:
+        where = f"{shape.files[0]}" + (f" and {len(shape.files) - 1} more" if len(shape.files) > 1 else "")
+        for hint in shape.hints:
+            yield "warning", "fields", f"{where}: {hint}; ragbench logs check shows all"
+        if shape.lines and not shape.requests and not shape.left_out:
+            reasons = "; ".join(sorted(shape.bad)[:3])
+            yield "error", "fields", f"{where}: none of the first {shape.lines} lines is a request: {reasons}"
+        for name in (reason for reason in shape.bad if "two columns of this name" in reason):
+            yield "error", "fields", f"{where}: {name}"
+
+
 def inputs(ws: Workspace) -> Iterator[Finding]:
     from ragbench_dagster.calibration.rows import other_labels, read_calibration
     from ragbench_dagster.dataset.corpus import read_corpus
@@ -201,6 +216,7 @@ def access(ws: Workspace) -> Iterator[Finding]:
 
 PARTS: list[Callable[[Workspace], Iterator[Finding]]] = [
     logs,
+    fields,
     inputs,
     releases,
     labels_fit,

@@ -188,3 +188,15 @@ def test_kill_9_in_the_middle_loses_nothing_and_the_next_run_finishes(workspace)
     assert said["release"]["examples"] == 4
     assert read_json(root / "store" / "nights" / "2026-11-24" / "gate.json")["verdict"] == "inconclusive"
     no_half_files(root)
+
+
+def test_the_mapping_of_the_logs_is_seen_before_a_night(workspace):
+    root = workspace({"a.jsonl": lines({"timestamp": "2026-11-20T09:00:00Z", "query": "q?", "answer": "mail a@b.com"})})
+    done = ragbench("logs", "check", "--workspace", root)
+    assert done.returncode == 0, done.stderr
+    assert "traffic.fields: {response: answer} would read answer as response" in done.stdout
+    assert not (root / "store" / "nights").exists()
+    as_json = json.loads(ragbench("logs", "check", "--workspace", root, "--json").stdout)
+    assert as_json["shapes"][0]["unmapped"] == ["answer"]
+    assert as_json["requests"][0]["query"] == "q?"
+    assert_one_line(ragbench("logs", "check", "--workspace", root / "nowhere"))
