@@ -64,6 +64,7 @@ def _serve(ws: Workspace, sock: socket.socket, port: int, read_only: bool) -> No
     from dagster._cli.proxy_server_manager import ProxyServerManager
     from dagster._core.workspace.context import WorkspaceProcessContext
     from dagster._core.workspace.load_target import ModuleTarget, WorkspaceFileTarget
+    from dagster_shared.serdes import serialize_value
     from dagster_webserver.app import create_app_from_workspace_process_context
 
     from ragbench_dagster.orchestration.execute import LOCATION, MODULE
@@ -89,6 +90,8 @@ def _serve(ws: Workspace, sock: socket.socket, port: int, read_only: bool) -> No
             str(file),
             "--log-level",
             "warning",
+            "--instance-ref",  # DAGSTER_HOME names a folder, not which file in it holds the settings
+            serialize_value(instance.get_ref()),
         ]
         # Schedules and sensors start runs: a server that only shows has no daemon.
         daemon = None if read_only else subprocess.Popen(command, start_new_session=True)

@@ -10,20 +10,34 @@ import contextlib
 import errno
 import os
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+import yaml
 from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
+from dagster._core.instance import InstanceRef
 
+from ragbench_dagster.access import private_folder
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.inputs import Undecodable, decoded, open_regular, read_text
 from ragbench_dagster.store import Workspace, write_text
 
 PID_TAG = "ragbench/process"
 LITTLE = 1_000_000  # bytes free below which an I/O error of SQLite means a full disk
 MAX_RUNTIME_S = 24 * 3600
 
+DAMAGE = (
+    "malformed",
+    "not a database",
+    "file is encrypted",
+    "no such table",
+    "no such column",
+    "unable to open database",
+)
+HEADER = "# Written by ragbench"
 CONFIG = f"""\
-# Written by ragbench; see the notes in ragbench_dagster/orchestration/instance.py.
+{HEADER}; see the notes in ragbench_dagster/orchestration/instance.py.
 telemetry: {{enabled: false}}
 nux: {{enabled: false}}
 compute_logs:
@@ -36,22 +50,75 @@ run_monitoring: {{enabled: true, max_runtime_seconds: {MAX_RUNTIME_S}}}
 
 
 def prepare_home(ws: Workspace) -> Path:
-    """Write dagster.yaml and point DAGSTER_HOME and RAGBENCH_WORKSPACE of this process here."""
+    """Point DAGSTER_HOME and RAGBENCH_WORKSPACE of this process here; returns the file with Dagster's settings.
+
+    A `.dagster/dagster.yaml` that people wrote is never touched, and what it says holds: the keys of ours that it
+    lacks are put beside its own in a file of ours.
+
+    Raises:
+        UserError: that file is not usable YAML.
+    """
     os.umask(0o077)  # Dagster's databases hold the names of assets, days and errors: for this user alone
     home = ws.dagster_home
-    write_text(home / "dagster.yaml", CONFIG)
+    private_folder(home)
+    theirs = home / "dagster.yaml"
+    text = read_text(theirs, 1 << 20) if os.path.lexists(theirs) else HEADER
+    path = theirs
+    if text.startswith(HEADER):
+        write_text(theirs, CONFIG)
+    else:
+        path = home / "with-ragbench.yaml"
+        write_text(path, _with_ours(text, f"{home.name}/{theirs.name}"))
     os.environ["DAGSTER_HOME"] = str(home)
     os.environ["RAGBENCH_WORKSPACE"] = str(ws.root)
     os.environ.setdefault("DAGSTER_DISABLE_TELEMETRY", "1")
-    return home
+    return path
+
+
+def _with_ours(text: str, name: str) -> str:
+    """The settings that people wrote, and those of ours that they left open."""
+    try:
+        given = decoded(yaml.safe_load, text) or {}
+    except Undecodable as fault:
+        mark = getattr(fault.__cause__, "problem_mark", None)
+        where = f"line {mark.line + 1}: " if mark else ""
+        raise UserError(f"{name}: {where}not usable YAML; correct it") from fault
+    if not isinstance(given, dict):
+        raise UserError(f"{name}: must hold keys and values; correct it")
+    ours = yaml.safe_load(CONFIG)
+    if {"run_queue", "run_coordinator"} & set(given):  # Dagster refuses two spellings of one thing
+        ours.pop("concurrency")
+    missing = {key: value for key, value in ours.items() if key not in given}
+    return f"# Made by ragbench from {name} at every start; change that file.\n{yaml.safe_dump({**given, **missing})}"
 
 
 def open_instance(ws: Workspace) -> DagsterInstance:
-    """The workspace's instance; runs of dead processes are marked failed first."""
-    prepare_home(ws)
-    instance = DagsterInstance.get()
-    reap(instance)
+    """The workspace's instance; runs of dead processes are marked failed first.
+
+    Raises:
+        UserError: Dagster's databases or settings cannot be used; the line names the file.
+    """
+    path = prepare_home(ws)
+    try:
+        ref = InstanceRef.from_dir(str(ws.dagster_home), config_filename=path.name)
+        instance = DagsterInstance.from_ref(ref)
+        _ = instance.run_launcher, instance.run_coordinator  # loaded late: a class that is not there is told now
+        reap(instance)
+    except Exception as fault:  # SQLite, alembic, a driver, Dagster's own checks
+        line = disk_line(ws, fault) or damage_line(ws, fault)
+        if line is None and path.name != "dagster.yaml":
+            line = f".dagster/dagster.yaml: Dagster cannot be opened with it ({_cause(fault)}); correct it"
+        if line is None:
+            raise
+        raise UserError(line) from fault
     return instance
+
+
+def _cause(fault: BaseException) -> str:
+    """The kind of the innermost cause; its message may quote an address with a password."""
+    while fault.__cause__ is not None:
+        fault = fault.__cause__
+    return type(fault).__name__
 
 
 def mark_dead_runs(ws: Workspace) -> int:
@@ -73,7 +140,7 @@ def disk_faults(ws: Workspace) -> Iterator[None]:
     try:
         yield
     except Exception as fault:
-        line = disk_line(ws, fault)
+        line = disk_line(ws, fault) or damage_line(ws, fault)
         if line is None:
             raise
         raise UserError(line) from fault
@@ -93,6 +160,41 @@ def disk_line(ws: Workspace, fault: BaseException) -> str | None:
             return f"{ws.root}: permission denied; make it writable for this user"
         seen = seen.__cause__ or seen.__context__
     return None
+
+
+def damage_line(ws: Workspace, fault: BaseException) -> str | None:
+    """Which of Dagster's databases is damaged where `fault`, raised by Dagster, comes from that; else None."""
+    seen: BaseException | None = fault
+    while seen is not None:
+        kind, text = type(seen), str(seen).lower()
+        if (
+            kind.__module__.startswith("alembic.")
+            or kind.__name__ == "NoSuchTableError"
+            or any(word in text for word in DAMAGE)
+        ):
+            found = damaged_databases(ws)
+            return (
+                f"{found[0] if found else ws.dagster_home}: damaged; move it away (Dagster's history of runs begins "
+                "anew, the store is not touched) and run again"
+            )
+        seen = seen.__cause__ or seen.__context__
+    return None
+
+
+def damaged_databases(ws: Workspace) -> list[Path]:
+    """Dagster's databases that SQLite cannot read, sorted."""
+    return [path for path in sorted(ws.dagster_home.rglob("*.db")) if not _is_sound(path)]
+
+
+def _is_sound(path: Path) -> bool:
+    try:
+        open_regular(path).close()
+        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1)) as db:
+            return db.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
+    except sqlite3.OperationalError as fault:
+        return "locked" in str(fault)
+    except (OSError, sqlite3.Error):
+        return False
 
 
 def process_mark() -> str:
