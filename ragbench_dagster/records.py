@@ -147,6 +147,30 @@ ASK_TABLE = pa.schema(
     ]
 )
 
+# <S>/requests[D] of logged answers: sampled requests of the last seven days; sorted by request_key
+REQUESTS = pa.schema(
+    [
+        ("request_key", _text),
+        ("day", pa.date32()),
+        ("category", _text),
+        ("weight", pa.float64()),  # requests that it stands for
+        ("asker", _text),  # keyed hash of the user, else of the conversation, else the request's
+    ]
+)
+
+# requests.parquet: production's scores; sorted by system, metric, request_key
+REQUEST_TABLE = pa.schema(
+    [
+        ("system", _text),
+        ("metric", _text),
+        ("request_key", _text),
+        ("status", _text),
+        ("value", pa.float64()),
+        *list(REQUESTS)[1:],
+        ("key", _text),  # ledger key
+    ]
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Item:

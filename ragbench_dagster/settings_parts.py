@@ -188,6 +188,7 @@ class HttpSystem(SystemBase):
 class LoggedSystem(SystemBase):
     kind: Literal["logged"]
     max_age_days: int = Field(6, ge=0, le=3660)  # how many days before the night an answer may come from
+    max_requests: int = Field(2_000, ge=1, le=10_000_000)  # sampled requests of the last 7 days that are judged
 
 
 SystemSettings = Annotated[EngineSystem | RetrieverSystem | HttpSystem | LoggedSystem, Field(discriminator="kind")]

@@ -21,6 +21,7 @@ from ragbench_dagster.evaluation import spending
 from ragbench_dagster.evaluation.asks import by_ask, write_extra
 from ragbench_dagster.evaluation.identity import batched
 from ragbench_dagster.evaluation.ledger import Ledger
+from ragbench_dagster.evaluation.logged_requests import LoggedWeek
 from ragbench_dagster.evaluation.night_items import NightItems, ReleaseLike, score_rows
 from ragbench_dagster.evaluation.replies import item_with, texts_of_item
 from ragbench_dagster.evaluation.session import Progress, Session, evaluators_for
@@ -59,8 +60,11 @@ def judge_answers(
     responses: pa.Table,
     release: ReleaseLike,
     progress: Progress | None = None,
+    requests: LoggedWeek | None = None,
 ) -> JudgeRun:
     """Judge the answers of system `name` on every judged metric, and write the night's verdicts.parquet.
+
+    Further asks of heavy questions and production's own `requests` are judged with them, into tables of their own.
 
     Raises:
         UserError: the judge cannot be used (key refused, quota gone, wrong address or parameter) or its settings
@@ -76,11 +80,13 @@ def judge_answers(
         folder = ws.night(day, name)
         items = NightItems(responses, release)
         extras = [(ask, NightItems(own, release)) for ask, own in by_ask(folder)]
-        every = [items, *(more for _, more in extras)]
+        week = NightItems(requests.responses, requests) if requests else None
+        every = [items, *(more for _, more in extras), *([week] if week else [])]
         total = sum(some.count for some in every) * len(metrics)
         session.run(lambda: ((m, i) for some in every for i in some() for m in metrics), total, progress)
         needs = {metric: sorted(getattr(e, "needs", ())) for metric, e in evaluators.items()}
         table, served = score_rows(name, needs, items, session)
+        produced = score_rows(name, needs, week, session)[0] if week else None
         further = [(ask, score_rows(name, needs, more, session)[0]) for ask, more in extras]
     thresholds = {m: e.threshold for m, e in evaluators.items() if m != "pairwise" and hasattr(e, "threshold")}
     metadata = {
@@ -89,6 +95,8 @@ def judge_answers(
         "needs": json.dumps(needs, sort_keys=True),
     }
     write_extra(folder, "verdicts", further, metadata)
+    if produced is not None:
+        write_table(folder / "request_verdicts.parquet", produced, metadata)
     write_table(folder / "verdicts.parquet", table, metadata)
     return JudgeRun(
         table,

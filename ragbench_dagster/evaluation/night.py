@@ -16,6 +16,7 @@ from ragbench_dagster.store import Workspace, digest, read_json, read_table, wri
 
 if TYPE_CHECKING:
     from ragbench_dagster.evaluation.judging import JudgeRun
+    from ragbench_dagster.evaluation.logged_requests import LoggedWeek
 
 Progress = Callable[[str, int, int], None]
 
@@ -63,6 +64,7 @@ def sample_release(release: Release, n: int) -> Release:
 def score_retrieval_night(ws: Workspace, day: str, name: str) -> pa.Table:
     """Retrieval metrics of one system; writes retrieval.parquet (records.SCORES)."""
     from ragbench_dagster.evaluation.asks import extra_file, score_asks
+    from ragbench_dagster.evaluation.logged_requests import write_week
     from ragbench_dagster.evaluation.retrieval import score_retrieval
 
     folder = ws.night(day, name)
@@ -76,6 +78,11 @@ def score_retrieval_night(ws: Workspace, day: str, name: str) -> pa.Table:
     further = score_asks(folder, responses, score)
     if further is not None:
         write_table(extra_file(folder, "retrieval"), further)
+    week = production_week(ws, day, name)
+    if week is not None:
+        write_week(ws, day, name, week)
+        own = score_retrieval(week.responses, week, ws.settings.retrieval_metrics, name, known)
+        write_table(folder / "request_retrieval.parquet", own)
     write_table(folder / "retrieval.parquet", table)
     return table
 
@@ -85,7 +92,23 @@ def judge_night(ws: Workspace, day: str, name: str, progress: Progress | None = 
     from ragbench_dagster.evaluation.judging import judge_answers
 
     responses = read_table(ws.night(day, name) / "responses.parquet")
-    return judge_answers(ws, day, name, responses, night_release(ws, day), progress)
+    return judge_answers(ws, day, name, responses, night_release(ws, day), progress, production_week(ws, day, name))
+
+
+def production_week(ws: Workspace, day: str, name: str) -> LoggedWeek | None:
+    """The requests of the week whose logged answers system `name` is; None for systems that are asked.
+
+    All of a release's labels count, whatever sample of its questions the night has.
+    """
+    from ragbench_dagster.evaluation.logged_requests import logged_week
+    from ragbench_dagster.evaluation.systems import system_settings
+
+    settings = system_settings(ws, name)
+    if settings.kind != "logged":
+        return None
+    release = load_release(ws, night_release(ws, day).id)
+    most = min(settings.max_requests, ws.sample) if ws.sample else settings.max_requests
+    return logged_week(ws, day, release.forms, release.examples, most)
 
 
 def corpus_ids(ws: Workspace) -> set[str]:

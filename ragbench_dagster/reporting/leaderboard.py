@@ -15,9 +15,12 @@ from ragbench_dagster.reporting.baseline import Baseline, Baselines, Pairs
 from ragbench_dagster.reporting.compare import change_in
 from ragbench_dagster.reporting.conditions import other_conditions
 from ragbench_dagster.reporting.night import Night, Scores
+from ragbench_dagster.reporting.production import asked, headline
 from ragbench_dagster.reporting.summary import read_summary
 from ragbench_dagster.settings import is_judged
 from ragbench_dagster.store import Workspace, finite, write_json
+
+PRODUCTION = "it is measured on the requests of seven days, the others on the release's questions"
 
 
 def rank(ws: Workspace, day: str) -> dict[str, Any]:
@@ -33,9 +36,11 @@ def rank(ws: Workspace, day: str) -> dict[str, Any]:
     baselines, unlike = Baselines(night), other_conditions(night)
     rows: list[dict[str, Any]] = []
     pairs: list[dict[str, Any]] = []
+    others = summary.get("systems", {})
+    produced = {name: PRODUCTION for name in others if name not in asked(others)}
     for metric in sorted({metric for _, metric in night.scores}):
         every = [scores for (_, m), scores in night.scores.items() if m == metric]
-        stale = {system: why for (system, m), why in unlike.items() if m == metric}
+        stale = {system: why for (system, m), why in unlike.items() if m == metric} | produced
         own = [scores for scores in every if scores.system not in stale]
         better, found = _pairs(night, baselines, metric, own)
         pairs += found
@@ -82,6 +87,8 @@ def _row(
     system, metric = scores.system, scores.metric
     figures = summary.get("systems", {}).get(system, {})
     overall = figures.get("metrics", {}).get(metric, {}).get("overall", {})
+    if figures.get("requests") and overall:
+        overall = headline(figures, metric)
     identity = night.judge_of(metric).get("identity", {}) if is_judged(metric) else {}
     ranked = bool(scores.counted.any()) and stale is None
     better = above.get(system, set())

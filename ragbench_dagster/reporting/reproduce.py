@@ -28,7 +28,11 @@ from ragbench_dagster.reporting.summary import summarise
 from ragbench_dagster.settings import Settings
 from ragbench_dagster.store import Workspace, read_json, read_table, write_table
 
-COPIED = ("responses.parquet", "timings.parquet", "attempts.json", "extra_responses.parquet")
+COPIED = (
+    "responses.parquet", "timings.parquet", "attempts.json", "extra_responses.parquet",
+    # the days of traffic that they were made of may be gone
+    "requests.parquet", "request_retrieval.parquet", "request_verdicts.parquet",
+)  # fmt: skip
 REPORTS = ("summary.json", "leaderboard.json", "gate.json")
 
 
@@ -78,6 +82,7 @@ def _shadow(ws: Workspace, day: str, manifest: dict[str, Any], root: Path) -> Wo
         if path.is_file() and path.name not in (
             "scores.parquet",
             "asks.parquet",
+            "requests.parquet",
             "summary.parquet",
             "report.html",
             *REPORTS,

@@ -12,7 +12,7 @@ from ragbench_dagster.dataset.families import families
 from ragbench_dagster.evaluation.asks import by_ask, with_ask
 from ragbench_dagster.evaluation.availability import score_answered
 from ragbench_dagster.evaluation.night import night_release_of
-from ragbench_dagster.records import ASK_TABLE, SCORE_TABLE, SCORES
+from ragbench_dagster.records import ASK_TABLE, REQUEST_TABLE, SCORE_TABLE, SCORES
 from ragbench_dagster.store import Workspace, read_json, read_table, write_table
 
 
@@ -39,10 +39,33 @@ def build_scores(ws: Workspace, day: str, systems: list[str]) -> pa.Table:
     table = pa.concat_tables(parts) if parts else SCORES.empty_table()
     table = _apply_thresholds(table, thresholds(ws, day))
     _write_asks(ws, day, systems, table, examples)
+    _write_requests(ws, day, systems)
     table = _with_requests(table, examples)
     table = table.sort_by([(name, "ascending") for name in ("system", "metric", "example_id")])
     write_table(ws.night(day) / "scores.parquet", table)
     return table
+
+
+def _write_requests(ws: Workspace, day: str, systems: list[str]) -> None:
+    """Write requests.parquet (records.REQUEST_TABLE): the scores of production's own requests."""
+    path = ws.night(day) / "requests.parquet"
+    parts = []
+    for system in sorted(systems):
+        folder = ws.night(day, system)
+        files = [folder / f"request_{part}.parquet" for part in ("retrieval", "verdicts")]
+        found = [read_table(file).select(SCORES.names).cast(SCORES) for file in files if file.exists()]
+        if found:
+            scores = _apply_thresholds(pa.concat_tables(found), thresholds(ws, day)).drop_columns(
+                ["weight", "category"]
+            )
+            requests = read_table(folder / "requests.parquet").replace_schema_metadata(None)
+            parts.append(scores.join(requests, "example_id", "request_key", join_type="inner"))
+    if not parts:
+        path.unlink(missing_ok=True)
+        return
+    table = pa.concat_tables(parts).rename_columns({"example_id": "request_key"}).select(REQUEST_TABLE.names)
+    order = [(name, "ascending") for name in ("system", "metric", "request_key")]
+    write_table(path, table.cast(REQUEST_TABLE).sort_by(order))
 
 
 def _write_asks(ws: Workspace, day: str, systems: list[str], table: pa.Table, examples: pa.Table | None) -> None:

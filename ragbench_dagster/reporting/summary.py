@@ -13,6 +13,7 @@ summary.json:
         latency: {n, p50_ms, p95_ms, p99_ms: {value, low, high}, mean_ms, histogram, first_token, answers},
         cost: {judge_usd, per_question_usd} | null,
         attempts: outages.Outage | null,
+        requests: production.production | null,     # of logged answers; their metrics above are comparisons' only
         worst: [{example_id, metric, category, score, value, weight, status, feedback}, ...]   # at most 20
      }},
      trend: {NAME: {METRIC: [{day, value, low, high, n, coverage, conditions, marks}, ...]}},
@@ -51,6 +52,7 @@ from ragbench_dagster.reporting.linked import Linked, follow, needs_links
 from ragbench_dagster.reporting.night import Mask, Night, Scores
 from ragbench_dagster.reporting.outages import outage_of
 from ragbench_dagster.reporting.pairwise import pairwise_results
+from ragbench_dagster.reporting.production import headline, production
 from ragbench_dagster.reporting.tables import summary_tables
 from ragbench_dagster.reporting.trend import trend
 from ragbench_dagster.reporting.worst import worst_rows
@@ -97,6 +99,7 @@ def summarise(ws: Workspace, day: str) -> dict[str, Any]:
             "metrics": metrics,
             "latency": latency.describe(night, name),
             "cost": judge_cost(night, name),
+            "requests": production(night, name),
             "attempts": attempts.as_dict() if (attempts := outage_of(night, name)) else None,
             "worst": worst_rows(night, name),
         }
@@ -209,7 +212,10 @@ def summary_for_json(ws: Workspace, day: str) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for metric, figures in system["metrics"].items():
             row = figures["overall"]
-            found[metric] = {k: row[k] for k in ("value", "low", "high", "n", "coverage")}
+            found[metric] = headline(system, metric)
+            if metric in ((system.get("requests") or {}).get("metrics") or {}):
+                found[metric] |= {"per": "request", "words": system["requests"]["metrics"][metric]["words"]}
+                continue
             found[metric]["per_request"] = row["per_request"]["value"]
             if row["corrected"] is not None:
                 found[metric]["corrected"] = row["corrected"]

@@ -8,6 +8,7 @@ from typing import Any
 from ragbench_dagster.number_words import decimal
 from ragbench_dagster.reporting.latency import words
 from ragbench_dagster.reporting.outages import answer_rows
+from ragbench_dagster.reporting.production import asked, production_lines
 from ragbench_dagster.store import Workspace, read_json
 
 NIGHTS = 7
@@ -16,17 +17,23 @@ PARTS = 12  # categories shown, the most harmful first
 
 
 def summary_tables(ws: Workspace, day: str) -> list[dict[str, Any]]:
-    """Overall, by category, by status, failures, latency, judge, change, worst cases, trend, pairs; empty ones left out."""
+    """Production, overall, by category, by status, failures, latency, judge, change, worst cases, trend, pairs; empty ones left out."""
     summary = read_json(ws.night(day) / "summary.json") or {}
     systems: dict[str, Any] = summary.get("systems", {})
+    compared = asked(systems)
     found = [
-        _overall(systems),
-        _categories(systems),
+        _table(
+            "Production, by the logged answers of its own requests",
+            ["system", "metric", "figure"],
+            [list(line) for line in production_lines(systems)],
+        ),
+        _overall(compared),
+        _categories(compared),
         _status(systems),
         _table("Questions that failed when first asked", FAILED, answer_rows(systems)),
         _latency(systems),
         _judges(summary),
-        _changes(systems),
+        _changes(compared),
         _pairs(summary),
         _worst(systems),
         _trend(summary),

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from ragbench_dagster.reporting.night import Night, nights_before
+from ragbench_dagster.reporting.production import headline
 from ragbench_dagster.settings import is_judged
 from ragbench_dagster.store import Workspace, read_json
 
@@ -41,8 +42,10 @@ def trend(night: Night, systems: dict[str, Any], nights: int = NIGHTS) -> dict[s
     """System -> metric -> points, oldest first, tonight last. Marks name what changed since the point before."""
     found: dict[str, dict[str, list[dict[str, Any]]]] = {
         name: {
-            metric: [point(night.day, m["overall"], conditions(night.manifest, night.calibration, name, metric))]
-            for metric, m in system["metrics"].items()
+            metric: [
+                point(night.day, headline(system, metric), conditions(night.manifest, night.calibration, name, metric))
+            ]
+            for metric in system["metrics"]
         }
         for name, system in systems.items()
     }
@@ -50,9 +53,11 @@ def trend(night: Night, systems: dict[str, Any], nights: int = NIGHTS) -> dict[s
         summary, manifest, calibration = _read(night.ws, day)
         for name, metrics in found.items():
             for metric, points in metrics.items():
-                row = summary.get("systems", {}).get(name, {}).get("metrics", {}).get(metric, {}).get("overall")
-                if row:
-                    points.insert(0, point(day, row, conditions(manifest, calibration, name, metric)))
+                then = summary.get("systems", {}).get(name, {})
+                if metric in then.get("metrics", {}):
+                    points.insert(
+                        0, point(day, headline(then, metric), conditions(manifest, calibration, name, metric))
+                    )
     for metrics in found.values():
         for points in metrics.values():
             for before, after in pairwise(points):

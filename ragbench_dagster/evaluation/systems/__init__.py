@@ -27,7 +27,15 @@ __all__ = [
 
 BM25 = "ragbench_dagster.evaluation.bm25:build"
 _LOOKED_AT = 20_000  # newest log lines that are searched for an answer
-_NOT_IN_VERSION = {"timeout_s", "concurrency", "version", "rpm", "private", "retry_after_s"}  # they change no answer
+_NOT_IN_VERSION = {
+    "timeout_s",
+    "concurrency",
+    "version",
+    "rpm",
+    "private",
+    "retry_after_s",
+    "max_requests",
+}  # they change no answer
 
 
 def default_systems(ws: Workspace, has_logged_answers: bool) -> dict[str, SystemSettings]:

@@ -6,6 +6,7 @@ from itertools import accumulate
 from typing import Any
 
 from ragbench_dagster.reporting.night import Night
+from ragbench_dagster.reporting.production import asked, production_lines
 from ragbench_dagster.reporting.report import cases, judges, standings
 from ragbench_dagster.reporting.report.charts import Point, trend_svg
 from ragbench_dagster.reporting.report.text import flat, number, percent
@@ -37,8 +38,9 @@ def night_view(ws: Workspace, day: str) -> NightView:
     table = night.table if (night.folder / "scores.parquet").exists() else None
     failing = cases.failing_counts(table) if table is not None else {}
     embedded = _embedded(manifest)
-    found = standings.cards(summary, gate, manifest.get("metrics") or [], failing, embedded)
-    slices, left = standings.worst_slices(summary, gate)
+    compared = {**summary, "systems": asked(summary.get("systems", {}))}
+    found = standings.cards(compared, gate, manifest.get("metrics") or [], failing, embedded)
+    slices, left = standings.worst_slices(compared, gate)
     trends, note = _trends(summary, found)
     judged = any(is_judged(m) for m in manifest.get("metrics") or [])
     return NightView(
@@ -52,6 +54,9 @@ def night_view(ws: Workspace, day: str) -> NightView:
         weak_judge=judged and any(embedded.values()),
         systems=sorted(manifest.get("systems") or {}),
         warnings=[flat(w, 300) for w in manifest.get("warnings") or []],
+        production=[
+            (name, metric, flat(words, 300)) for name, metric, words in production_lines(summary.get("systems", {}))
+        ],
         cards=found,
         trends=trends,
         trend_note=note,
@@ -60,7 +65,7 @@ def night_view(ws: Workspace, day: str) -> NightView:
         judges=judges.judge_rows(night.calibration, embedded),
         judge_note=flat((summary.get("drift") or {}).get("line") or "", 400),
         latencies=judges.latencies(summary),
-        splits=standings.splits(summary),
+        splits=standings.splits(compared),
         leaderboard=(read_json(night.folder / "leaderboard.json") or {}).get("rows", []),
         pairwise=_pairwise(summary.get("pairwise") or {}),
         worth=_worth(summary.get("pairwise") or {}),

@@ -246,6 +246,7 @@ class NightView:
     weak_judge: bool
     systems: list[str]
     warnings: list[str]
+    production: list[tuple[str, str, str]]  # system, metric, words
     cards: list[Card]
     trends: list[Chart]
     trend_note: str
