@@ -29,7 +29,7 @@ from ragbench_dagster.reporting.correct import correctors
 from ragbench_dagster.reporting.gate_guards import NEVER_PASS, as_rows, examples_of, guards, lines
 from ragbench_dagster.reporting.gate_rows import Closed, GateResult, Test, Verdict
 from ragbench_dagster.reporting.gate_tests import LATENCY, Builder
-from ragbench_dagster.reporting.gate_words import not_clear, plain, shown
+from ragbench_dagster.reporting.gate_words import not_clear, plain, shown, widened
 from ragbench_dagster.reporting.latency import provable_excess
 from ragbench_dagster.reporting.night import Night
 from ragbench_dagster.settings import Threshold
@@ -142,6 +142,8 @@ def judge_tests(
     reasons = [*(first or []), *_reasons(verdict, tests, failed, primary, barring, advise)]
     notes = [f"warning: {shown(t)}" for t in tests if t.verdict == "fail" and t.severity == "warn"]
     notes += [f"{t.name()}: {t.reason}" for t in tests if t.reason and not t.primary and _worth_a_note(t)]
+    notes += [f"{t.name()}: {t.since_accepted}" for t in tests if t.since_accepted]
+    notes += [line for t in tests if t.primary and (line := widened(t))]
     notes += lines([c for c in closed if c not in barring])
     order = {"fail": 0, "inconclusive": 1, "pass": 2}
     rows: list[dict[str, Any]] = [

@@ -15,6 +15,7 @@ from ragbench_dagster.calibration.stats.chain import Chain
 from ragbench_dagster.calibration.stats.clustering import ClusteredChange
 from ragbench_dagster.calibration.stats.judged_change import PairsChange, people_change
 from ragbench_dagster.calibration.stats.request_share import request_change
+from ragbench_dagster.number_words import points
 from ragbench_dagster.reporting.baseline import Baselines, Pairs
 from ragbench_dagster.reporting.compare import change_in, levels
 from ragbench_dagster.reporting.correct import Corrector
@@ -22,7 +23,7 @@ from ragbench_dagster.reporting.gate_floors import LEAST_PART
 from ragbench_dagster.reporting.gate_rows import Test
 from ragbench_dagster.reporting.linked import Linked, follow, needs_links
 from ragbench_dagster.reporting.night import Mask, Scores
-from ragbench_dagster.settings import Threshold
+from ragbench_dagster.settings import Threshold, is_judged
 
 ACCEPT = "accept one: ragbench accept NIGHT --by NAME --why REASON"
 
@@ -62,10 +63,32 @@ def margin_tests(
         overall.reason = linked
         yield overall
         return
+    overall.since_accepted = cumulated(scores, wanted, baselines)
     if threshold.per in ("question", "both"):
         yield from _per_question(overall, scores, pairs, linked, corrector, differs)
     if threshold.per in ("request", "both"):
-        yield _per_request(overall.copy(per="request"), pairs, corrector, differs)
+        yield _per_request(overall.copy(per="request", since_accepted=None), pairs, corrector, differs)
+
+
+def cumulated(scores: Scores, wanted: str, baselines: Baselines) -> str | None:
+    """What was lost since the accepted night, where another night is the measure: its small losses can add up."""
+    if wanted == "accepted" or wanted in baselines.night.systems:
+        return None
+    baseline, _ = baselines.accepted(scores.system)
+    if baseline is None or baselines.differs(baseline, scores.metric):
+        return None
+    found: ClusteredChange | Chain | str | None
+    if needs_links(baselines, baseline):
+        linked = follow(baselines, baseline, scores)
+        found = linked if isinstance(linked, str) else linked.change()
+    else:
+        pairs = baselines.pairs(baseline, scores)
+        found = change_in(pairs) if pairs else None
+    if found is None or isinstance(found, str) or found.interval is None:
+        return None
+    low, high = (points(end, signed=True) for end in found.interval)
+    scale = " in the judge's verdicts" if is_judged(scores.metric) else ""
+    return f"since {baseline.name}: {points(found.value, signed=True)} points [{low}, {high}]{scale}"
 
 
 def judge_accepted(baselines: Baselines, metric: str) -> bool:
@@ -78,7 +101,7 @@ def _per_question(
     overall: Test, scores: Scores, pairs: Pairs, linked: Linked | None, fix: Corrector | None, differs: str | None
 ) -> Iterator[Test]:
     parts = sorted({c for c in scores.category.tolist() if c}) if differs is None else []
-    blank = overall.copy(primary=False)
+    blank = overall.copy(primary=False, since_accepted=None)
     yield _change(overall, pairs, linked, None, fix, differs)
     for part in parts:
         test = _change(blank.copy(part=part), pairs, linked, part, fix, None)

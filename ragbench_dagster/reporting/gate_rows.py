@@ -36,6 +36,7 @@ class Test:
     clusters: int | None = None  # things that the questions are about, where several share one
     independent: float | None = None  # independent questions that `n` counts like, where clustered
     releases: int = 0  # releases linked since the accepted night
+    since_accepted: str | None = None  # what was lost since then, where another night is the measure
     basis: str = "raw"  # raw, labels, calibration, audit, pairs (changed pairs), humans_only
     p: float | None = None  # one-sided, H0: no loss, or not beyond the limit
     p_adjusted: float | None = None

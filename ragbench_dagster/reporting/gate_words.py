@@ -119,6 +119,20 @@ def not_clear(test: Test, primaries: int = 1, advise: bool = True) -> str:
     return line
 
 
+def widened(test: Test) -> str | None:
+    """A comparison over many releases that no unchanged system would pass any more asks for a new acceptance."""
+    if test.kind != "margin" or not test.releases or test.low is None or test.high is None:
+        return None
+    half = (test.high - test.low) / 2
+    if half < -test.limit:
+        return None
+    return (
+        f"{test.name()}: {test.releases} releases after {test.baseline} the comparison is known to "
+        f"{points(half)} points only, the margin is {points(-test.limit)}: accept a newer night "
+        "(ragbench accept NIGHT --by NAME --why REASON)"
+    )
+
+
 def resolves(test: Test, primaries: int = 1) -> str:
     """With what an inconclusive test would have been decided: examples, labels or another margin."""
     advice = None
