@@ -113,12 +113,12 @@ def _quotes(row: dict[str, Any], said: set[str]) -> bool:
 
 def _note(ws: Workspace, found: Theirs, said: set[str], day: str, row: dict[str, Any]) -> None:
     found.days.setdefault(day, []).append(row["request_key"])
-    if ("user", row["user_key"]) not in found.marks:
-        found.marks.add(("request", row["request_key"]))
     if row["conversation_key"] is not None:
         found.marks.add(("talk", row["conversation_key"]))
         if ("user", row["user_key"]) in found.marks:
             found.marks.add(("conversation", row["conversation_key"]))
+    elif ("user", row["user_key"]) not in found.marks:
+        found.marks.add(("request", row["request_key"]))  # it quotes them: nothing else would keep it out
     said.update(t for t in (row["query"], row["response"]) if t and len(t) >= LONG)
     form = form_of_row(row)
     if form is not None:

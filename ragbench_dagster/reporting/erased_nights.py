@@ -22,6 +22,7 @@ from ragbench_dagster.evaluation.night import night_release_of, window_of
 from ragbench_dagster.reporting.gate import decide
 from ragbench_dagster.reporting.leaderboard import rank
 from ragbench_dagster.reporting.report import write_report
+from ragbench_dagster.reporting.scores import build_scores
 from ragbench_dagster.reporting.summary import summarise
 from ragbench_dagster.reporting.tracking import track, untrack
 from ragbench_dagster.settings import Settings
@@ -65,7 +66,7 @@ def survey_night(ws: Workspace, day: str, gone: set[str], answers: set[str]) -> 
             held.told[path.parent.name] = sorted(told)
         for other in sorted(path.parent.glob("*.parquet")):
             for row in read_table(other).to_pylist():
-                if row["example_id"] in gone or row["example_id"] in told:
+                if row.get("example_id") in gone or row.get("example_id") in told:
                     held.rows += 1
                     held.keys.update([row["key"]] if row.get("key") else [])
                     held.hashes.update([row["answer_hash"]] if row.get("answer_hash") else [])
@@ -103,7 +104,7 @@ def erase_night(ws: Workspace, day: str, successor: str | None, gone: set[str], 
     either = gone.union(*named.values())
     for path in sorted(folder.glob("*/*.parquet")):
         own = named.get(path.parent.name, gone)
-        rows += _rewrite(path, lambda row, own=own: row["example_id"] in own, about)  # type: ignore[misc]
+        rows += _rewrite(path, lambda row, own=own: row.get("example_id") in own, about)  # type: ignore[misc]
     tables = {
         "scores.parquet": lambda row: row["example_id"] in named.get(row["system"], gone),
         "pairwise.parquet": lambda row: row["example_id"] in either,
@@ -126,8 +127,8 @@ def _rewrite(path: Path, is_gone: Callable[[dict[str, Any]], bool], about: dict[
     kept = [row for row in rows if not is_gone(row)]
     changed = len(kept) != len(rows)
     for row in kept:
-        now = about.get(row["example_id"])
-        for name in ("weight", "category"):
+        now = about.get(str(row.get("example_id")))
+        for name in ("weight", "category", "count"):
             if now is not None and name in row and row[name] != now[name]:
                 row[name], changed = now[name], True
     if changed:
@@ -160,6 +161,7 @@ def compute_again(ws: Workspace, day: str) -> list[str]:
     then = Workspace(ws.root, settings, ws.sample)
     try:
         measure_release(then, day, load_release(ws, manifest["release"]))
+        build_scores(then, day, sorted(manifest["systems"]))
         summarise(then, day)
         rank(then, day)
         decide(then, day)

@@ -17,6 +17,8 @@ from ragbench_dagster.cli import app
 from ragbench_dagster.dataset.frozen import list_releases, load_release
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace, read_json
+from ragbench_dagster.traffic.stages import sample_days as sample_traffic
+from ragbench_dagster.traffic.stages import scrub_days
 from ragbench_dagster.traffic.suppression import list_file
 
 PERSON = "u-canary"
@@ -183,10 +185,17 @@ def test_one_request_or_one_text_goes_and_the_persons_others_stay(copy, tmp_path
         (tmp_path / "texts.txt").write_text("Why does the QUOKKAZONE panel blink twice?\n")
         words = ["--text-file", str(tmp_path / "texts.txt")]
     removed = json.loads(command("forget", *words, "--json", "-w", str(copy.root)))["removed"]
-    assert removed["requests"] == 2 * DAYS  # the turn that quotes it goes too
+    assert removed["requests"] == 3 * DAYS  # the turns that bring it along go too
     held = [q for row in list_releases(copy) for q in load_release(copy, row["id"]).examples["query"].to_pylist()]
     assert not any("quokkazone" in q for q in held)
     assert any("quokkaplease" in q for q in held)
+    sample_traffic(copy, sample_days()[-DAYS:])
+    scrub_days(copy, sample_days()[-DAYS:])
+    rows = [
+        r for day in sample_days()[-DAYS:] for r in pq.read_table(copy.traffic(day) / "scrubbed.parquet").to_pylist()
+    ]
+    assert not any("quokkazone" in text for r in rows for text in [r["query"], *r["history"]])
+    assert any("quokkaturn" in r["query"] for r in rows)  # without what was said before it
     assert not [p for p in copy.store.rglob("*") if p.is_file() and any(text.encode() in b for b in bytes_of(p))]
 
 
