@@ -13,10 +13,15 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
+from ragbench_dagster.dataset import courtesy
 from ragbench_dagster.dataset.phrases import lists_hash, strip_phrases
 from ragbench_dagster.store import digest
 
-_RULES = "2"  # raise it when a rule here changes: cached digests and releases are then cut anew
+_RULES = "3"  # raise it when a rule here changes: cached digests and releases are then cut anew
+_LISTS = (
+    "openings.txt", "closings.txt", "fillers.txt", "announcements.txt", "binding_words.txt", "function_words.txt",
+    "courtesy.txt", "courtesy_classes.txt", "given_names.txt",
+)  # fmt: skip
 TURN = "\n"  # the token between the turns of a conversation
 
 # Letters of other alphabets that look like Latin ones; mapped only inside words that also hold Latin letters.
@@ -70,9 +75,14 @@ _ASCII_TOKENS = _token_pattern(r"\w")
 # two apostrophes, three of one letter.
 _EDGES = re.compile(r"\.[a-z]|(?<!\S)-[a-z]|''")
 _TRIPLE = re.compile(r"([a-z])\1\1")
+# What parts clauses, and what of it ends a sentence.
+_PARTING = re.compile(r"([.!?\u2026;:,()\n\u3002\uff01\uff1f\u2013\u2014-]+)(?:(?=\s)|(?<=[()\n\u3002\uff01\uff1f]))")
+_SENTENCE = re.compile(r"[.!?\u2026\n\u3002\uff01\uff1f]")
+_WORD = re.compile(r"[^\W_]|[^\s\x00-\x7f]")
+_QUOTES = re.compile(r"[\"\u201c\u201d\u00ab\u00bb]")
 _PUNCTUATION = ',?!.-:;()"'
 _RUN = re.compile(r"([^\W\d_])\1{2,}")
-_SIZES = re.compile(r"[ivxlcdm]+[a-h]?|x+[sl]|w{3}")  # roman numbers (and iiia), XXL, www
+_SIZES = re.compile(r"[ivxlcdm]+|[ivx]+[a-h]|x+[sl]|w{3}")  # roman numbers (and iiia), XXL, www
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?%?")
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])'(?=[^\W\d_])")
 _NUMBERED = re.compile(r"<([a-z][a-z0-9_]*?)_\d+>")
@@ -102,12 +112,12 @@ _ROLE = re.compile(r"(?:user|human|assistant|ai|model|bot): ")  # as `traffic.co
 
 def form_version() -> str:
     """What forms are made by: the rules here and the phrase lists."""
-    return digest(_RULES, lists_hash("openings.txt", "closings.txt", "fillers.txt", "announcements.txt"), size=8)
+    return digest(_RULES, lists_hash(*_LISTS), size=8)
 
 
 def normalise(text: str) -> str:
     """The normalised form of one question; never empty for a text that holds a visible character."""
-    return " ".join(strip_phrases(tokens_of(text)))
+    return both_forms(text)[0]
 
 
 def both_forms(text: str) -> tuple[str, str]:
@@ -115,8 +125,9 @@ def both_forms(text: str) -> tuple[str, str]:
 
     The loose form finds a typing error inside those; where nothing was stripped it is the same object.
     """
-    tokens = tokens_of(text)
-    kept = strip_phrases(tokens, "<" in text)
+    plain = _plain_tokens(text)
+    tokens = plain or tokens_of(text)
+    kept = _without_courtesy(text, tokens, parted=plain is None)
     form = " ".join(kept)
     return form, form if kept is tokens else " ".join(tokens)
 
@@ -135,6 +146,79 @@ def form_of(query: str, history: Sequence[str] = ()) -> str:
 def example_id(form: str) -> str:
     """Id of the example with this form. It starts with a letter: a spreadsheet leaves it alone."""
     return "e" + digest(form, size=8)
+
+
+def _plain_tokens(text: str) -> list[str] | None:
+    """The tokens of a text of plain words with nothing but an end mark, which most are; None for any other."""
+    core = text.rstrip("?.! ").lower()
+    letters = core.replace(" ", "")
+    return core.split() if letters.isascii() and letters.isalpha() and not _TRIPLE.search(letters) else None
+
+
+def _without_courtesy(text: str, tokens: list[str], parted: bool = True) -> list[str]:
+    """`tokens` without greetings, thanks and the like, by structure and by the phrase lists.
+
+    Args:
+        parted: False where the caller knows that no punctuation stands between two words.
+    """
+    holed = "<" in text
+    at_ends = holed or not courtesy.STRONG_SIGNS.isdisjoint(tokens)
+    if not at_ends and courtesy.SIGNS.isdisjoint(tokens):
+        return strip_phrases(tokens, False)
+    pieces = _PARTING.split(_unquoted(text)) if parted else [text]
+    if len(pieces) > 1:
+        kept = courtesy.without_courtesy(_clauses(pieces, tokens))
+    elif at_ends:
+        kept = courtesy.without_courteous_ends(tokens)
+    else:
+        return strip_phrases(tokens, False)
+    shorter = strip_phrases(kept, holed)
+    if shorter is not kept:
+        shorter = courtesy.without_courteous_ends(shorter)
+    return tokens if len(shorter) == len(tokens) else shorter
+
+
+def _unquoted(text: str) -> str:
+    """A text without the quotation marks around the whole of it."""
+    inner = text.strip()
+    whole = inner[:1] == inner[-1:] == '"' and inner.count('"') == 2
+    return inner[1:-1] if whole else inner
+
+
+def _clauses(pieces: list[str], tokens: list[str]) -> list[list[str]]:
+    """`tokens` clause by clause; a clause that holds a quotation mark ends with `courtesy.QUOTE`.
+
+    Args:
+        pieces: of the text, every other one the punctuation between two.
+    """
+    found = _plain_pieces(pieces)
+    if [word for words in found for word in words] != tokens:
+        found = [tokens_of(piece) if _WORD.search(piece) else [] for piece in pieces[::2]]
+        if [word for words in found for word in words] != tokens:
+            return [tokens]
+    clauses: list[list[str]] = []
+    joins = False
+    for words, piece, mark in zip(found, pieces[::2], ["", *pieces[1::2]], strict=True):
+        if clauses and not joins:
+            joins = not _SENTENCE.search(mark) and courtesy.speaks_of(clauses[-1])
+        if not words:
+            continue
+        if _QUOTES.search(piece):
+            words.append(courtesy.QUOTE)
+        if joins:
+            clauses[-1] += words
+        else:
+            clauses.append(words)
+        joins = False
+    return clauses
+
+
+def _plain_pieces(pieces: list[str]) -> list[list[str]]:
+    """The words of each piece if these are plain; all at once, which is quicker."""
+    plain = "\n".join(pieces[::2]).lower().replace("'", "")
+    for mark in _PUNCTUATION:
+        plain = plain.replace(mark, " ")
+    return [line.split() for line in plain.split("\n")]
 
 
 def tokens_of(text: str) -> list[str]:

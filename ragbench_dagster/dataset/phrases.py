@@ -36,6 +36,27 @@ def read_words(name: str) -> frozenset[str]:
 
 
 _BINDING = read_words("binding_words.txt")
+_ASKS = read_words("function_words.txt") | read_words("binding_words.txt") | {"me", "please", "thanks"}
+_GREETINGS = frozenset("hi hello hey dear sorry thanks thank good yo aloha greetings".split())
+# Before a closing these make it what is spoken of: "kind regards or best regards".
+_NAMING = frozenset("of say says saying write type spell called named vs versus and or as the a an word phrase".split())
+
+
+@lru_cache(maxsize=1)
+def _second_words() -> dict[str, frozenset[str] | None]:
+    """What may follow the first word of an opening; None where that word is an opening itself."""
+    found: dict[str, frozenset[str] | None] = {}
+    for word, phrases in _lists()[0].items():
+        alone = any(size == 1 for size, _ in phrases)
+        found[word] = None if alone else frozenset(phrase[1] for _, group in phrases for phrase in group)
+    return found
+
+
+def _may_open(tokens: list[str]) -> bool:
+    if tokens[0] not in (seconds := _second_words()):
+        return False
+    following = seconds[tokens[0]]
+    return following is None or (len(tokens) > 1 and tokens[1] in following)
 
 
 def _by(name: str, end: int) -> Phrases:
@@ -60,6 +81,19 @@ def _lists() -> tuple[Phrases, Phrases, frozenset[str], Phrases]:
     )
 
 
+# After these a word of politeness is one; before the others it is a verb; these open a clause behind it; these name it.
+_SPEAKERS = frozenset(
+    "you u i we me us someone somebody anyone anybody can could would will and but so then hi hello help".split()
+)
+_OBJECTS = frozenset("my the a an him her them his everyone everybody people customers god".split())
+_CLAUSE_STARTS = frozenset(
+    "how what why when where which who can could is are do does and or but because if so".split()
+)
+_DETERMINERS = frozenset(
+    "the a an this that these those my your our their his her its no any some of called named".split()
+)
+
+
 def is_placeholder(token: str) -> bool:
     return token[:1] == "<" and token[-1:] == ">" and len(token) > 2
 
@@ -77,13 +111,27 @@ def strip_phrases(tokens: list[str], placeholders: bool = True) -> list[str]:
     if placeholders and any(map(is_placeholder, kept)):
         kept = _edges(_without_announcements(kept), openings, closings)
     if not fillers.isdisjoint(kept):
-        kept = _edges([token for token in kept if token not in fillers] or kept, openings, closings)
+        kept = _edges(_without_fillers(kept, fillers) or kept, openings, closings)
     return kept
+
+
+def _without_fillers(tokens: list[str], fillers: frozenset[str]) -> list[str]:
+    """`tokens` without words of politeness, but for those that are named or do something ("the please wait screen")."""
+    return [token for at, token in enumerate(tokens) if token not in fillers or not _is_filler(tokens, at)]
+
+
+def _is_filler(tokens: list[str], at: int) -> bool:
+    if at in (0, len(tokens) - 1):
+        return True
+    before, after = tokens[at - 1], tokens[at + 1]
+    if before in _SPEAKERS:
+        return after not in _OBJECTS  # "how do i please my boss" is about pleasing
+    return after in _CLAUSE_STARTS and before not in _DETERMINERS
 
 
 def _edges(tokens: list[str], openings: Phrases, closings: Phrases) -> list[str]:
     kept = tokens
-    while kept[0] in openings:
+    while _may_open(kept):
         shorter = _after_opening(kept, openings[kept[0]])
         if shorter is kept:
             break
@@ -102,14 +150,20 @@ def _after_opening(tokens: list[str], phrases: list[tuple[int, frozenset[tuple[s
             len(tokens) > size
             and tuple(tokens[:size]) in group
             and tuple(tokens[size - 1 : size + 1]) not in _NOT_OPENINGS
+            and not (tokens[0] in _GREETINGS and _is_title(tokens[size:]))
         ):
             return tokens[size:]
     return tokens
 
 
+def _is_title(rest: list[str]) -> bool:
+    """True for two or three words without any that asks or joins: "kitty price" behind "hello" is no question."""
+    return 1 < len(rest) < 4 and _ASKS.isdisjoint(rest) and not any(map(is_placeholder, rest))
+
+
 def _before_closing(tokens: list[str], phrases: list[tuple[int, frozenset[tuple[str, ...]]]]) -> list[str]:
     for size, group in phrases:
-        if len(tokens) > size and tuple(tokens[-size:]) in group:
+        if len(tokens) > size and tuple(tokens[-size:]) in group and tokens[-size - 1] not in _NAMING:
             return tokens[:-size]
     return tokens
 

@@ -15,6 +15,7 @@ from ragbench_dagster.dataset.words import is_mendable
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
+_BLOCK = 4096  # texts split at a time
 
 
 @contextmanager
@@ -35,13 +36,13 @@ class TokenTable:
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = texts
         self.number: dict[str, int] = {}
-        number = self.number.setdefault
-        lengths = array("i")
         flat = array("i")
-        for text in texts:
-            tokens = text.split(" ")
-            lengths.append(len(tokens))
-            flat.extend([number(token, len(self.number)) for token in tokens])
+        for start in range(0, len(texts), _BLOCK):
+            tokens = " ".join(texts[start : start + _BLOCK]).split(" ")
+            for token in dict.fromkeys(tokens):
+                self.number.setdefault(token, len(self.number))
+            flat.extend(map(self.number.__getitem__, tokens))
+        lengths = array("i", [text.count(" ") + 1 for text in texts])
         self.words = list(self.number)
         self.ids: I32 = np.asarray(flat, np.int32)
         self.lengths: I32 = np.asarray(lengths, np.int32)
