@@ -7,7 +7,8 @@ can contradict them (stats/audit_rates.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ragbench_dagster.calibration.blind import (
     file_part,
     identity_of,
     labels_of,
+    origin,
     read_draws,
     to_label,
     verdicts_of,
@@ -59,25 +61,32 @@ def draw_audit(ws: Workspace, day: str, system: str, metric: str, n: int = A_WEE
     if not week:
         raise UserError(f"{day}: no answer of the system {system!r} was judged for {metric} in the 7 days before")
     taken = _taken(ws, day, system, metric)
-    drawn = _balanced([a for a in week if _name(a[0]) not in taken], n, name)
+    drawn = _balanced([one for one in week if _name(one.answer) not in taken], n, name)
     if not drawn:
         raise UserError(f"{day}: every answer of these days has been drawn in the last {COUNTS} days")
-    rows, passed, names = [], {}, []
-    for answer, example, verdict in drawn:
-        row = to_label(answer, example, metric, name)
+    rows, passed, origins = [], {}, {}
+    for one in drawn:
+        row = to_label(one.answer, one.example, metric, name)
         rows.append(row)
-        passed[row["id"]] = verdict
-        names.append(_name(answer))
-    counts = {"week_passed": sum(v for *_, v in week), "week_n": len(week)}
+        passed[row["id"]] = one.verdict
+        origins[row["id"]] = origin(one.answer, one.release)
+    counts = {"week_passed": sum(one.verdict for one in week), "week_n": len(week)}
     facts = {
         "kind": AUDIT, "system": system, "system_kind": _kind(ws, system), "metric": metric, "day": day,
-        "judge": judge, **counts, "passed": dict(sorted(passed.items())), "answers": sorted(names),
+        "judge": judge, **counts, "passed": dict(sorted(passed.items())), "rows": dict(sorted(origins.items())),
     }  # fmt: skip
     path = write_draw(ws, name, facts, rows)
     return path, {"passed": sum(passed.values()), "failed": len(passed) - sum(passed.values()), **counts}
 
 
-Candidate = tuple[Answer, dict[str, Any], int]  # an answer, its example, and 1 where the judge passed it
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An answer that may be drawn."""
+
+    answer: Answer
+    example: dict[str, Any]
+    verdict: int  # 1 where the judge passed it
+    release: str
 
 
 def _week(ws: Workspace, day: str, system: str, metric: str, judge: str) -> list[Candidate]:
@@ -95,11 +104,11 @@ def _week(ws: Workspace, day: str, system: str, metric: str, judge: str) -> list
             releases[manifest["release"]] = examples_of(ws, manifest["release"])
         examples = releases[manifest["release"]]
         for name in sorted(verdicts.keys() & answers.keys() & examples.keys()):
-            found[_name(answers[name])] = answers[name], examples[name], verdicts[name]
+            found[_name(answers[name])] = Candidate(answers[name], examples[name], verdicts[name], manifest["release"])
     return [found[name] for name in sorted(found)]
 
 
-def _name(answer: Answer) -> str:
+def _name(answer: Mapping[str, Any]) -> str:
     return digest(answer["example_id"], answer["answer_hash"])[:24]
 
 
@@ -110,8 +119,8 @@ def _kind(ws: Workspace, system: str) -> str:
 
 def _balanced(week: Sequence[Candidate], n: int, salt: str) -> list[Candidate]:
     """`n` at random, half passed and half failed; where one side has too few the other fills up."""
-    order = sorted(week, key=lambda a: digest(salt, _name(a[0])))
-    passed, failed = ([a for a in order if a[2] == side] for side in (1, 0))
+    order = sorted(week, key=lambda one: digest(salt, _name(one.answer)))
+    passed, failed = ([one for one in order if one.verdict == side] for side in (1, 0))
     few_failed, few_passed = len(failed) < n // 2, len(passed) < n - n // 2
     take = n - len(failed) if few_failed else len(passed) if few_passed else n - n // 2
     return [*passed[:take], *failed[: n - min(take, len(passed))]]
@@ -129,7 +138,8 @@ def _current(ws: Workspace, day: str, system: str, metric: str) -> dict[str, dic
 
 
 def _taken(ws: Workspace, day: str, system: str, metric: str) -> set[str]:
-    return {name for facts in _current(ws, day, system, metric).values() for name in facts["answers"]}
+    current = _current(ws, day, system, metric).values()
+    return {_name(place) for facts in current for place in facts["rows"].values()}
 
 
 def audit_counts(

@@ -8,7 +8,7 @@ many answers they were drawn from. Rows say only which draw they belong to.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,48 @@ def to_label(answer: Answer, example: dict[str, Any], metric: str, draw: str) ->
         "human": {metric: None},
         "draw": draw,
     }
+
+
+def origin(answer: Answer, release: str) -> dict[str, str]:
+    """Where a drawn answer comes from: kept beside the verdicts, so that `forget` finds what it must remove."""
+    return {"release": release, "example_id": answer["example_id"], "answer_hash": answer["answer_hash"]}
+
+
+def forget_drawn(
+    ws: Workspace, gone: Mapping[str, set[str]], successors: Mapping[str, str], hashes: set[str]
+) -> dict[str, set[str]]:
+    """Take a person's answers out of `draws.json`; draws lose them as if they had never been drawn.
+
+    Args:
+        gone: release -> examples that are removed from it.
+        successors: release -> the one in its place.
+        hashes: answers that are removed.
+
+    Returns:
+        Draw -> ids of the rows to be removed from its file.
+    """
+    known = read_json(draws_path(ws)) or {}
+    found: dict[str, set[str]] = {}
+    renewed = {}
+    for name, facts in known.items():
+        rows = facts.get("rows", {})
+        out = {
+            own
+            for own, place in rows.items()
+            if place["example_id"] in gone.get(place["release"], ()) or place["answer_hash"] in hashes
+        }
+        if out:
+            found[name] = out
+        kept = {own: {**place, "release": successors.get(place["release"], place["release"])}
+                for own, place in rows.items() if own not in out}  # fmt: skip
+        renewed[name] = {**facts, "rows": kept}
+        if "passed" in facts:
+            renewed[name]["passed"] = {own: v for own, v in facts["passed"].items() if own not in out}
+        if "pairs" in facts:
+            renewed[name]["pairs"] = [p for p in facts["pairs"] if p["old"] not in out and p["new"] not in out]
+    if renewed != known:
+        write_json(draws_path(ws), renewed)
+    return found
 
 
 def labels_of(rows: Sequence[CalibrationRow], draw: str, metric: str) -> dict[str, int]:

@@ -18,6 +18,7 @@ from ragbench_dagster.calibration.blind import (
     file_part,
     identity_of,
     labels_of,
+    origin,
     read_draws,
     to_label,
     verdicts_of,
@@ -62,21 +63,22 @@ def draw_changes(ws: Workspace, day: str, before: str, system: str, metric: str)
     if not any(sizes.values()):
         raise UserError(f"no answer of {system!r} that both nights judged for {metric} changed from {before} to {day}")
     draw = f"changes-{system}-{file_part(metric)}-{before}-{day}"
-    manifest = read_json(ws.night(day) / "manifest.json") or {}
-    examples = examples_of(ws, manifest["release"])
+    releases = {night: (read_json(ws.night(night) / "manifest.json") or {})["release"] for night in (before, day)}
+    examples = examples_of(ws, releases[day])
     rows: dict[str, dict[str, Any]] = {}
-    pairs = []
+    pairs, origins = [], {}
     for kind, names in kinds.items():
         for name in sorted(names, key=lambda name: digest(draw, name))[: WANTED[kind]]:
             keys = []
-            for answer, _ in (old[name], new[name]):
+            for night, (answer, _) in ((before, old[name]), (day, new[name])):
                 row = to_label(answer, examples[name], metric, draw)
                 rows[row["id"]] = row
+                origins[row["id"]] = origin(answer, releases[night])
                 keys.append(row["id"])
             pairs.append({"kind": kind, "old": keys[0], "new": keys[1]})
     facts = {
         "kind": CHANGES, "system": system, "metric": metric, "day": day, "before": before,
-        "judge": identity_of(ws, day, metric), "sizes": sizes, "unchanged": unchanged, "pairs": pairs,
+        "judge": identity_of(ws, day, metric), "sizes": sizes, "unchanged": unchanged, "pairs": pairs, "rows": origins,
     }  # fmt: skip
     path = write_draw(ws, draw, facts, rows.values())
     return path, {**sizes, "unchanged": unchanged, "drawn": len(pairs)}

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ragbench_dagster.calibration.blind import forget_drawn
 from ragbench_dagster.dataset.quality import measure_release
 from ragbench_dagster.dataset.releases import load_release
 from ragbench_dagster.dataset.requesters import answer_mark
@@ -173,20 +174,22 @@ def compute_again(ws: Workspace, day: str) -> list[str]:
 
 
 def erase_drawn_labels(ws: Workspace, gone: dict[str, set[str]], successors: dict[str, str], hashes: set[str]) -> int:
-    """Take the person's answers out of the samples drawn for labelling (`calibration/SYSTEM-DAY.jsonl`)."""
+    """Take the person's answers out of the samples drawn for labelling (`calibration/*.jsonl`)."""
     removed = 0
+    blind = forget_drawn(ws, gone, successors, hashes)
     for path in sorted(ws.calibration.glob("*.jsonl")):
         text = path.read_text(encoding="utf-8-sig")
-        if '"sample"' not in text:
+        if '"sample"' not in text and '"draw"' not in text:
             continue
         kept, lost = [], 0
         for line in filter(str.strip, text.split("\n")):
             try:
-                sample = json.loads(line).get("sample") or {}
-            except (ValueError, AttributeError):
-                sample = {}
+                row = json.loads(line)
+                sample, drawn = row.get("sample") or {}, row.get("id") in blind.get(row.get("draw"), ())
+            except (ValueError, AttributeError, TypeError):
+                sample, drawn = {}, False
             old = str(sample.get("release"))
-            if sample.get("example_id") in gone.get(old, ()) or (sample.get("answer_hash") or "-") in hashes:
+            if drawn or sample.get("example_id") in gone.get(old, ()) or (sample.get("answer_hash") or "-") in hashes:
                 lost += 1
                 continue
             new = successors.get(old)

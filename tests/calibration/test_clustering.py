@@ -187,3 +187,10 @@ def test_the_number_of_independent_questions():
     assert independent_n(values, clusters) == pytest.approx(50, rel=0.05)
     assert independent_n(values) == 200
     assert independent_n(column(), np.array([], dtype=int)) == 0
+
+
+def test_a_giant_passage_without_a_failure_widens_a_graded_mean_too():
+    """By hand: rows vary by .0233 as if independent, correlation 1 and 4.17 clusters of 10 rows make that .056."""
+    found = clustered_estimate(column(1, 1, 1, 1, 0, 1, 0, 0, 1, 1), GIANT, binary=False)
+    assert found.variance == pytest.approx(10 / 9 * 2.1 / 100 * 10 / (100 / 24), abs=1e-6)
+    assert found.n_effective == pytest.approx(100 / 24)

@@ -19,6 +19,7 @@ from ragbench_dagster.calibration.rows import read_calibration
 from ragbench_dagster.calibration.sentinel import labelled
 from ragbench_dagster.cli import app
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.reporting.erased_nights import erase_drawn_labels
 from ragbench_dagster.reporting.gate import decide
 from ragbench_dagster.reporting.summary import summarise
 from ragbench_dagster.store import read_json, read_table, write_json, write_table
@@ -272,3 +273,31 @@ def test_the_commands_say_what_they_drew(two_nights, capsys):
     app(["label", "changes", "--system", "s", "--metric", METRIC, "--workspace", root], standalone_mode=False)
     said = " ".join(capsys.readouterr().err.split())
     assert "since 2026-11-19" in said, said
+
+
+def test_a_person_who_is_forgotten_leaves_the_draws_too(two_nights):
+    """The rows go, and the draw is as if they had never been drawn: not unsure, not half a pair."""
+    ws = two_nights.ws
+    audit, _ = draw_audit(ws, DAY, "s", METRIC)
+    changes, found = draw_changes(ws, DAY, "2026-11-19", "s", METRIC)
+    for path in (audit, changes):
+        fill(path, lambda row: 1)
+    drawn = read_json(draws_path(ws))
+    first = next(iter(drawn[audit.stem]["rows"].values()))
+    pair = drawn[changes.stem]["pairs"][0]
+    other = drawn[changes.stem]["rows"][pair["new"]]
+    gone = {first["release"]: {first["example_id"]}}
+    removed = erase_drawn_labels(ws, gone, {first["release"]: "next-release"}, {other["answer_hash"]})
+    kept = read_json(draws_path(ws))
+    text = draws_path(ws).read_text() + audit.read_text() + changes.read_text()
+    assert first["example_id"] not in draws_path(ws).read_text()
+    assert other["answer_hash"] not in text
+    assert removed >= 2
+    assert len(lines(audit)) == 26 - 1 == len(kept[audit.stem]["passed"])
+    assert pair not in kept[changes.stem]["pairs"]
+    assert {place["release"] for place in kept[audit.stem]["rows"].values()} == {"next-release"}
+    counts = audit_counts(ws, DAY, read_calibration(ws), "s", METRIC, "same")
+    assert (counts.labels, counts.unsure) == (25, 0)
+    assert labelled_changes(ws, read_calibration(ws), DAY, "s", METRIC, "same")["2026-11-19"].labelled >= (
+        found["drawn"] - 3
+    )
