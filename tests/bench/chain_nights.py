@@ -7,6 +7,8 @@ import numpy as np
 from ragbench_dagster.calibration.stats.chain import Chain, chain_linked
 from ragbench_dagster.calibration.stats.paired import compare
 
+REDRAWN = 0.05  # share of answers that a night draws anew
+
 
 def month(n: int, margin: float, loss: float, churn: float, nights: int, rng: np.random.Generator) -> dict[str, float]:
     """One world: the first night that the accepted night's rule fails (0: none), what was lost by then, the last night's
@@ -38,7 +40,8 @@ def month(n: int, margin: float, loss: float, churn: float, nights: int, rng: np
         assert isinstance(found, Chain)
         if not out["failed"] and found.value <= -margin and found.p_loss <= 0.05:
             out |= {"failed": float(night), "lost": -truth / margin}
-        out["covers"] = float(found.interval[0] <= truth <= found.interval[1])
+        # what is redrawn does not share in the loss
+        out["covers"] = float(found.interval[0] <= (1 - REDRAWN) * truth <= found.interval[1])
         shared = sorted(previous.keys() & tonight.keys())
         step = compare(*(np.array([x[key] for key in shared]) for x in (previous, tonight)), True)
         out["last_fails"] = max(out["last_fails"], float(step.value <= -margin and step.p_loss <= 0.05))
@@ -48,7 +51,7 @@ def month(n: int, margin: float, loss: float, churn: float, nights: int, rng: np
 
 def _redrawn(answers: dict[str, float], rng: np.random.Generator) -> dict[str, float]:
     """Tonight's answers: 5 % of them by chance the other way or back."""
-    turned = rng.random(len(answers)) < 0.05
+    turned = rng.random(len(answers)) < REDRAWN
     chance = rng.random(len(answers)) < 0.85
     return {key: float(chance[i]) if turned[i] else value for i, (key, value) in enumerate(answers.items())}
 
