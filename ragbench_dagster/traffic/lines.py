@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import IO
 
 CHUNK = 1 << 16  # bytes read at a time
+PIECE = 1 << 20  # bytes unpacked at a time: a few bytes of gzip may hold gigabytes
 LONGEST = 64 << 20  # bytes of one line; a longer one is bad, so that memory stays bounded
 GZIP_MAGIC = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
@@ -105,7 +106,7 @@ def _gunzip(buffer: bytes, stream: IO[bytes]) -> Iterator[bytes]:
             member = zlib.decompressobj(wbits=31)
         before = member.copy()
         try:
-            piece = member.decompress(buffer, LONGEST)
+            piece = member.decompress(buffer, PIECE)
         except zlib.error:
             yield from _until_damage(before, buffer)
             raise Damaged("damaged gzip") from None

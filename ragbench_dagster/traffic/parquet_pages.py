@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
-LONGEST_PAGE = 64 << 20  # bytes, unpacked; writers make pages of one MiB, and larger ones for a large value
+LONGEST_PAGE = 32 << 20  # bytes, unpacked; writers make pages of one MiB, and larger ones for a large value
 MOST_VALUES = 12 << 20  # of the repeated columns of a row group together
 MOST_ROWS_A_BYTE = 100  # of a file: more rows than that are a claim, not data
 _HEADER = 4096  # bytes read at first; a header with statistics may be longer

@@ -26,6 +26,7 @@ from ragbench_dagster.traffic.tables import Row
 from ragbench_dagster.traffic.traces.join import join
 
 LINES = 20  # of each file
+LONGEST_LOOK = 4 << 20  # characters of questions and answers; no more of a file is looked at
 FILES = 200  # that are looked at; of more, the first, the last and some between
 REQUESTS = 3  # that are shown
 # Names under which others log a field, for the hint beside one that was not found.
@@ -144,11 +145,12 @@ def preview(ws: Workspace, lines: int = LINES) -> Preview:
 def _look(
     traffic: Traffic, source: Source, file: LogFile, lines: int, plain: Callable[[str], str]
 ) -> tuple[Shape, list[LogRequest]]:
-    reader = _Peek(source, traffic)
+    reader, size = _Peek(source, traffic), 0
     with closing(reader.read(file)) as entries:  # type: ignore[type-var]
         for entry in entries:
             reader.seen.entries.append(entry)
-            if reader.seen.lines >= lines:
+            size += sum(len(getattr(entry, name, None) or "") for name in ("query", "response"))
+            if reader.seen.lines >= lines or size > LONGEST_LOOK:
                 break
     seen = reader.seen
     bad = Counter(e.reason for e in seen.entries if isinstance(e, BadLine))

@@ -92,7 +92,7 @@ def test_line_beyond_the_limit_is_reported_and_the_next_one_read(monkeypatch):
 
 
 def test_gzip_bomb_is_unpacked_piece_by_piece(monkeypatch):
-    monkeypatch.setattr(lines, "LONGEST", 1 << 16)
+    monkeypatch.setattr(lines, "PIECE", 1 << 16)
     sizes = [len(chunk) for chunk in text_chunks(io.BytesIO(gzip.compress(b"\0" * (8 << 20))))]
     assert sum(sizes) == 8 << 20
     assert max(sizes) <= 1 << 16
