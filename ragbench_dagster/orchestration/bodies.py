@@ -15,6 +15,7 @@ import dagster as dg
 import pyarrow as pa
 
 from ragbench_dagster.errors import Interrupted, UserError
+from ragbench_dagster.masking import mask
 from ragbench_dagster.number_words import decimal
 from ragbench_dagster.orchestration.instance import disk_line
 from ragbench_dagster.orchestration.resources import WorkspaceResource, store_lock
@@ -37,7 +38,11 @@ def guarded(body: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 finish_removal(ws)
                 return body(context, workspace)
-            except (UserError, Interrupted, dg.Failure):
+            except (UserError, Interrupted) as fault:
+                # Dagster keeps the causes too, and theirs are words of a library or of the user's own code.
+                fault.args = (mask(str(fault)),)
+                raise fault from None
+            except dg.Failure:
                 raise
             except Exception as fault:
                 line = disk_line(ws, fault)

@@ -13,6 +13,7 @@ from fake_provider import Act, Seen
 
 from ragbench_dagster.calibration.rows import read_calibration
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation.judge.redact import redact
 from ragbench_dagster.evaluation.judging import judge_items, stage_judge
 from ragbench_dagster.evaluation.replies import RAW_LIMIT, item_with, kept_verdict, texts_of_item
 from ragbench_dagster.records import Item, Verdict
@@ -171,3 +172,8 @@ def test_texts_of_an_item_go_and_come_back() -> None:
         Item("e", "q", "", ("a",), "ref"),
     ):
         assert item_with(item, texts_of_item(item)) == item
+
+
+def test_a_key_is_masked_before_a_rule_for_other_keys_leaves_a_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "fern41!sk-abcd1234zz")
+    assert redact("wrong key fern41!sk-abcd1234zz") == "wrong key [...]"
