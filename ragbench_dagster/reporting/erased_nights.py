@@ -6,7 +6,7 @@ Rows of other people's examples stay as they are; only their weights follow the 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,13 +65,18 @@ def survey_night(ws: Workspace, day: str, gone: set[str], answers: set[str]) -> 
         told = _told(ws, path, answers) - gone
         if told:
             held.told[path.parent.name] = sorted(told)
-        for other in sorted(path.parent.glob("*.parquet")):
+        for other in _by_example(path.parent.glob("*.parquet")):
             for row in read_table(other).to_pylist():
                 if row.get("example_id") in gone or row.get("example_id") in told:
                     held.rows += 1
                     held.keys.update([row["key"]] if row.get("key") else [])
                     held.hashes.update([row["answer_hash"]] if row.get("answer_hash") else [])
     return held
+
+
+def _by_example(paths: Iterable[Path]) -> list[Path]:
+    """Tables whose rows are of examples; those of production's requests are dropped whole."""
+    return sorted(path for path in paths if not path.name.startswith("request"))
 
 
 def _told(ws: Workspace, path: Path, answers: set[str]) -> set[str]:
@@ -103,11 +108,16 @@ def erase_night(ws: Workspace, day: str, successor: str | None, gone: set[str], 
     about = {r["example_id"]: r for r in release.examples.to_pylist()} if release else {}
     named = {name: gone | set(ids) for name, ids in told.items()}
     either = gone.union(*named.values())
+    # Production's own requests are told by requests, not by examples: the tables go whole, and the next run of the
+    # night makes them again from what is left of the traffic.
+    for path in [*folder.glob("*/request*.parquet"), folder / "requests.parquet"]:
+        path.unlink(missing_ok=True)
     for path in sorted(folder.glob("*/*.parquet")):
         own = named.get(path.parent.name, gone)
         rows += _rewrite(path, lambda row, own=own: row.get("example_id") in own, about)  # type: ignore[misc]
     tables = {
         "scores.parquet": lambda row: row["example_id"] in named.get(row["system"], gone),
+        "asks.parquet": lambda row: row["example_id"] in named.get(row["system"], gone),
         "pairwise.parquet": lambda row: row["example_id"] in either,
     }
     rows += sum(_rewrite(folder / name, is_gone, about) for name, is_gone in tables.items())
