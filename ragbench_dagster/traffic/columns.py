@@ -18,9 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from ragbench_dagster.traffic.convert import NumberText
@@ -36,12 +38,72 @@ _GROUPS = {"list": ("element", "item"), "bag": ("array_element", "array"), "arra
 def values_of(column: pa.Array) -> list[Any]:
     """The values of a column: text, numbers, times, lists and objects; None for null.
 
+    Nested columns are taken apart, which costs half of Arrow's own way, and a value of a dictionary is made once.
+
     Raises:
         Exception: whatever Arrow or Python says of a value that cannot be made, such as a time outside the calendar.
     """
-    convert = _convert(column.type)
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return column.to_pylist() if kind.extension_name == "arrow.uuid" else values_of(column.storage)
+    if kinds.is_dictionary(kind):
+        return _of_dictionary(column)
+    if kinds.is_struct(kind):
+        return _objects(column)
+    if kinds.is_map(kind):
+        pairs = list(zip(*(_inner(column, part) for part in (column.keys, column.items)), strict=True))
+        return [None if cut is None else _mapping(pairs[cut]) for cut in _cuts(column)]
+    if kinds.is_list(kind) or kinds.is_large_list(kind):
+        items = _inner(column, column.values)
+        return [None if cut is None else items[cut] for cut in _cuts(column)]
+    if _is_list(kind):  # of fixed size, or a view: rare, and made one by one
+        return [None if value is None else values_of(value) for value in (scalar.values for scalar in column)]
+    convert = _convert(kind)
     found = _python_types(column).to_pylist()
     return found if convert is None else [None if v is None else convert(v) for v in found]
+
+
+def _of_dictionary(column: pa.Array) -> list[Any]:
+    used = pc.unique(column.indices.drop_null())
+    made = dict(zip(used.to_pylist(), values_of(column.dictionary.take(used)), strict=True))
+    return [None if at is None else made[at] for at in column.indices.to_pylist()]
+
+
+def _objects(column: pa.Array) -> list[Any]:
+    names = [field.name for field in column.type]
+    if len(set(names)) < len(names):
+        raise ValueError("a struct names a field twice")
+    parts = [values_of(part) for part in column.flatten()]
+    rows = zip(*parts, strict=True) if parts else iter([()] * len(column))
+    group = _group(column.type)
+    if group is None:
+        found: list[Any] = [dict(zip(names, row, strict=True)) for row in rows]
+    else:
+        found = [None if row[0] is None else [None if i is None else i[group[1]] for i in row[0]] for row in rows]
+    if column.null_count:
+        return [value if there else None for value, there in zip(found, column.is_valid().to_pylist(), strict=True)]
+    return found
+
+
+def _inner(column: pa.Array, part: pa.Array) -> list[Any]:
+    """The values of a list's or map's elements, those of this part of the column."""
+    first, last = column.offsets[0].as_py(), column.offsets[-1].as_py()
+    return values_of(part.slice(first, last - first))
+
+
+def _cuts(column: pa.Array) -> list[slice | None]:
+    """Where each list stands in `_inner`; None for null."""
+    offsets = column.offsets.to_pylist()
+    first = offsets[0]
+    cuts: list[slice | None] = [slice(a - first, b - first) for a, b in pairwise(offsets)]
+    if column.null_count:
+        return [cut if there else None for cut, there in zip(cuts, column.is_valid().to_pylist(), strict=True)]
+    return cuts
+
+
+def _mapping(pairs: list[tuple[Any, Any]]) -> Any:
+    found = {str(name): value for name, value in pairs}
+    return found if len(found) == len(pairs) else TWICE
 
 
 def _python_types(column: pa.Array) -> pa.Array:
@@ -81,24 +143,10 @@ def _is_list(kind: pa.DataType) -> bool:
 
 def _convert(kind: pa.DataType) -> Convert | None:
     """What makes a plain value of Arrow's Python value; None where that is one."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return None if kind.extension_name == "arrow.uuid" else _convert(kind.storage_type)
-    if kinds.is_dictionary(kind):
-        return _convert(kind.value_type)
     if kinds.is_decimal(kind):
         return _number
-    if (
-        kinds.is_binary(kind)
-        or kinds.is_large_binary(kind)
-        or kinds.is_fixed_size_binary(kind)
-        or kinds.is_binary_view(kind)
-    ):
-        return _text
-    if kinds.is_map(kind):
-        return _mapping(_convert(kind.key_type), _convert(kind.item_type))
-    if kinds.is_struct(kind):
-        return _object(kind)
-    return _items(_convert(kind.value_type)) if _is_list(kind) else None
+    is_binary = (kinds.is_binary, kinds.is_large_binary, kinds.is_fixed_size_binary, kinds.is_binary_view)
+    return _text if any(check(kind) for check in is_binary) else None
 
 
 def _number(value: Decimal) -> int | NumberText | Opaque:
@@ -111,40 +159,6 @@ def _text(value: bytes) -> str | Opaque:
         return value.decode("utf-8")
     except UnicodeDecodeError:
         return NO_TEXT
-
-
-def _inner(convert: Convert | None, value: Any) -> Any:
-    return value if convert is None or value is None or isinstance(value, Opaque) else convert(value)
-
-
-def _items(convert: Convert | None) -> Convert | None:
-    if convert is None:
-        return None
-    return lambda items: [_inner(convert, item) for item in items]
-
-
-def _mapping(key: Convert | None, item: Convert | None) -> Convert:
-    def convert(pairs: list[tuple[Any, Any]]) -> Any:
-        found = {str(_inner(key, name)): _inner(item, value) for name, value in pairs}
-        return found if len(found) == len(pairs) else TWICE
-
-    return convert
-
-
-def _object(kind: pa.StructType) -> Convert | None:
-    inner = {field.name: _convert(field.type) for field in kind}
-    group = _group(kind)
-    if group is None and not any(inner.values()):
-        return None
-
-    def convert(value: dict[str, Any]) -> Any:
-        found = {name: _inner(inner[name], held) for name, held in value.items()}
-        if group is None:
-            return found
-        items = found[group[0]]
-        return None if items is None else [None if i is None else i[group[1]] for i in items]
-
-    return convert
 
 
 def _group(kind: pa.StructType) -> tuple[str, str] | None:

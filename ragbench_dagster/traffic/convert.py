@@ -173,7 +173,11 @@ def to_node(item: Any, at: int) -> Node:
 
 def first_of(values: dict[str, Any], names: Iterable[str]) -> Any:
     """The first value that is there under one of `names`."""
-    return next((values[n] for n in names if values.get(n) is not None), None)
+    for name in names:  # a loop, as each passage of each line asks three times
+        value = values.get(name)
+        if value is not None:
+            return value
+    return None
 
 
 def to_history(value: Any, query: str) -> tuple[str, ...]:

@@ -244,3 +244,43 @@ def test_rows_without_types_get_no_ending() -> None:
     found = Decoder(Traffic()).row(Row(1, b"d", {"timestamp": SECONDS, "query": 7}))
     assert isinstance(found, BadLine)
     assert found.reason == "query: text is wanted, not a number"
+
+
+NESTED = pa.list_(pa.struct([("a", pa.string()), ("b", pa.list_(pa.int64())), ("c", pa.struct([("d", pa.string())]))]))
+TEXTS = st.none() | st.sampled_from(["x", "y", "zz"])
+ITEMS = st.none() | st.fixed_dictionaries(
+    {"a": TEXTS, "b": st.none() | st.lists(st.none() | st.integers(0, 9), max_size=3), "c": st.none() | st.fixed_dictionaries({"d": TEXTS})}
+)  # fmt: skip
+
+
+@given(
+    st.lists(st.none() | st.lists(ITEMS, max_size=4), max_size=8), st.integers(0, 8), st.integers(0, 8), st.booleans()
+)
+def test_nested_columns_are_what_arrow_makes_of_them(rows, first, size, parquet) -> None:
+    """Taken apart or not, whole or a slice, with nulls at every level."""
+    array = pa.array(rows, NESTED)
+    if parquet:
+        buffer = io.BytesIO()
+        pq.write_table(pa.table({"n": array}), buffer)
+        held = pq.ParquetFile(buffer, read_dictionary=["n.list.element.a", "n.list.element.c.d"]).read()["n"]
+        array = held.combine_chunks() if held.num_chunks else array
+        array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
+    part = array.slice(first, size)
+    assert values_of(part) == part.to_pylist() == rows[first : first + size]
+
+
+@given(
+    st.lists(
+        st.none()
+        | st.lists(
+            st.tuples(st.sampled_from("abcdef"), st.none() | st.integers(-(10**30), 10**30)),
+            max_size=3,
+            unique_by=lambda p: p[0],
+        ),
+        max_size=6,
+    ),
+    st.integers(0, 5),
+)
+def test_maps_are_objects_in_any_slice(rows, first) -> None:
+    found = values_of(pa.array(rows, pa.map_(pa.string(), pa.decimal128(38, 0))).slice(first))
+    assert found == [None if row is None else dict(row) for row in rows[first:]]
