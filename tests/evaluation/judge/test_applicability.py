@@ -34,17 +34,17 @@ KINDS: dict[str, tuple[list[dict[str, Any]], dict[str, list[str]]]] = {
     "all failed": (
         [FAILED] * 4,
         {
-            "correctness": ["error", "not_applicable", "not_applicable", "not_applicable"],
-            "faithfulness": ["error"] * 4,  # nothing is known of what it gives
-            "relevancy": ["error", "error", "error", "not_applicable"],
+            "correctness": ["failed", "not_applicable", "not_applicable", "not_applicable"],
+            "faithfulness": ["failed"] * 4,  # nothing is known of what it gives
+            "relevancy": ["failed", "failed", "failed", "not_applicable"],
         },
     ),
     "some failed": (
         [ANSWER, FAILED, FAILED, FAILED],
         {
             "correctness": ["scored", "not_applicable", "not_applicable", "not_applicable"],
-            "faithfulness": ["scored", "error", "error", "error"],
-            "relevancy": ["scored", "error", "error", "not_applicable"],
+            "faithfulness": ["scored", "failed", "failed", "failed"],
+            "relevancy": ["scored", "failed", "failed", "not_applicable"],
         },
     ),
     "some refused": (
@@ -60,7 +60,7 @@ KINDS: dict[str, tuple[list[dict[str, Any]], dict[str, list[str]]]] = {
         {
             "correctness": ["scored", "not_applicable", "not_applicable", "not_applicable"],
             "faithfulness": ["not_applicable"] * 4,
-            "relevancy": ["scored", "error", "scored", "not_applicable"],
+            "relevancy": ["scored", "failed", "scored", "not_applicable"],
         },
     ),
     "search only": (
@@ -126,7 +126,7 @@ def test_a_night_from_before_the_needs_were_noted_is_reproduced_as_it_was(tmp_pa
     assert json.loads((pq.read_schema(path).metadata or {})[b"needs"])["correctness"] == ["reference"]
     write_table(path, run.scores, {"system": "s", "thresholds": "{}"})
     again = _statuses(replay_verdicts(ws, DAY, "s", release))
-    assert again["correctness"] == ["scored", "error", "not_applicable", "error"]
+    assert again["correctness"] == ["scored", "failed", "not_applicable", "failed"]
 
 
 @pytest.mark.parametrize(
