@@ -57,7 +57,7 @@ def survey_night(ws: Workspace, day: str, gone: set[str], answers: set[str]) -> 
     Args:
         ws: the workspace whose night it is.
         day: the night.
-        gone: examples of its release that are the person's.
+        gone: examples of its release, and keys of requests, that are the person's.
         answers: marks of the logged answers that the person was given.
     """
     held = Held()
@@ -67,7 +67,7 @@ def survey_night(ws: Workspace, day: str, gone: set[str], answers: set[str]) -> 
             held.told[path.parent.name] = sorted(told)
         for other in _by_example(path.parent.glob("*.parquet")):
             for row in read_table(other).to_pylist():
-                if row.get("example_id") in gone or row.get("example_id") in told:
+                if _id(row) in gone or _id(row) in told:
                     held.rows += 1
                     held.keys.update([row["key"]] if row.get("key") else [])
                     held.hashes.update([row["answer_hash"]] if row.get("answer_hash") else [])
@@ -114,7 +114,7 @@ def erase_night(ws: Workspace, day: str, successor: str | None, gone: set[str], 
         path.unlink(missing_ok=True)
     for path in sorted(folder.glob("*/*.parquet")):
         own = named.get(path.parent.name, gone)
-        rows += _rewrite(path, lambda row, own=own: row.get("example_id") in own, about)  # type: ignore[misc]
+        rows += _rewrite(path, lambda row, own=own: _id(row) in own, about)  # type: ignore[misc]
     tables = {
         "scores.parquet": lambda row: row["example_id"] in named.get(row["system"], gone),
         "asks.parquet": lambda row: row["example_id"] in named.get(row["system"], gone),
@@ -127,6 +127,11 @@ def erase_night(ws: Workspace, day: str, successor: str | None, gone: set[str], 
         manifest |= {"release": successor, "examples": served.examples.num_rows, "window": window_of(served)}
         write_json(folder / "manifest.json", manifest)
     return rows
+
+
+def _id(row: dict[str, Any]) -> Any:
+    """Of an example, or of one request of production (`logged_requests`)."""
+    return row.get("example_id") or row.get("request_key")
 
 
 def _rewrite(path: Path, is_gone: Callable[[dict[str, Any]], bool], about: dict[str, dict[str, Any]]) -> int:

@@ -100,8 +100,9 @@ def survey(ws: Workspace, marks: Sequence[Mark], keep: bool) -> Plan:
 def _plan_night(ws: Workspace, day: str, plan: Plan, theirs: Theirs) -> None:
     old = str((read_json(ws.night(day) / "manifest.json") or {}).get("release"))
     entry = plan.releases.get(old)
-    held = survey_night(ws, day, set(entry["gone"] if entry else ()), theirs.answers)
-    if entry is None and not held.told:
+    keys = {key for keys in theirs.days.values() for key in keys}
+    held = survey_night(ws, day, keys | set(entry["gone"] if entry else ()), theirs.answers)
+    if entry is None and not held.rows:
         return
     accepted = not ws.sample and holds(ws, day)
     about = {"sample": ws.sample, "day": day, "old": old, "accepted": accepted}
@@ -160,11 +161,12 @@ def _carry_out(ws: Workspace, plan: Plan) -> tuple[dict[str, int], list[str]]:
     successors = {old: entry["new"] for old, entry in plan.releases.items()}
     gone = {old: set(entry["gone"]) for old, entry in plan.releases.items()}
     counts = dict(plan.counts)
+    asked = {key for keys in plan.requests.values() for key in keys}
     suppress(ws, [(kind, key) for kind, key in plan.marks])
     for entry in plan.nights:
         night, new = ws.sampled(entry["sample"]), successors.get(entry["old"])
-        erase_night(night, entry["day"], new, gone.get(entry["old"], set()), entry["told"])
-    ids = sorted(set().union(*gone.values())) if gone else []
+        erase_night(night, entry["day"], new, asked | gone.get(entry["old"], set()), entry["told"])
+    ids = sorted(asked.union(*gone.values()))
     with Ledger.open(ws) as ledger:
         counts["verdicts"] = ledger.forget(ids, plan.keys, sorted({*plan.pairs, *ids}))
     counts["drawn answers"] = erase_drawn_labels(ws, gone, successors, set(plan.hashes))
