@@ -81,3 +81,25 @@ def test_answers_that_come_too_late_do_not_clear_a_ceiling(real):
     assert test["verdict"] == "fail"
     assert test["value"] is None
     assert any("latency_p95_ms is over" in r and "inf" not in r for r in gate.reasons)
+
+
+@pytest.mark.parametrize("per", ["both", "question"])
+def test_the_most_asked_questions_broke_and_it_is_said_first(real, per):
+    """8 of 300 questions, 38 % of requests, always wrong: it passed, and only a mean of requests hinted at it."""
+    weights = [230.0] * 8 + [10.0] * (N - 8)
+    made = real(weights=weights, more="thresholds: {'hit_rate@5': {min: 0.85, margin: 0.05, per: %s}}" % per)
+    assert made.night(day="2026-11-19")[1].verdict == "pass"
+    summary, gate = made.night(fault="lambda number, call: number < 8 and 'wrong'")
+    assert row(summary, "hit_rate@5")["value"] == pytest.approx(292 / 300)
+    asked = row(summary, "hit_rate@5")["per_request"]
+    assert asked["low"] < 1 - 1840 / 4760 < asked["high"]
+    assert gate.reasons[0].startswith(
+        "mine: hit_rate@5: 8 of the 50 most asked questions were right on the accepted night 2026-11-19 and are wrong "
+        "tonight: together 38.7 % of requests: "
+    )
+    assert gate.verdict == ("fail" if per == "both" else "inconclusive")
+    if per == "both":
+        fell = "mine: hit_rate@5 per request fell by 38.7 points (1.000 to 0.613, 95 % -"
+        assert any(reason.startswith(fell) for reason in gate.reasons)
+    else:
+        assert "a margin per question cannot decide on that; set per: both" in gate.reasons[1]
