@@ -189,6 +189,18 @@ def judge(ws: Workspace) -> Iterator[Finding]:
         yield "warning", "judge", f"the variable {settings.api_key_env} is not set: judge metrics will be inconclusive"
 
 
+def decisions(ws: Workspace) -> Iterator[Finding]:
+    """What nights like the last one decide: margins, floors and labels."""
+    from ragbench_dagster.reporting.outlooks import decision_advice
+
+    nights = sorted(p.parent.name for p in ws.night("x").parent.glob("????-??-??/summary.json"))
+    if not nights:
+        yield "ok", "decisions", "no night yet: after the first one doctor says which margins and floors it can decide"
+        return
+    for level, line in decision_advice(ws, nights[-1]):
+        yield level, "decisions", line
+
+
 def space(ws: Workspace) -> Iterator[Finding]:
     import shutil
 
@@ -222,6 +234,7 @@ PARTS: list[Callable[[Workspace], Iterator[Finding]]] = [
     labels_fit,
     ledger,
     judge,
+    decisions,
     space,
     access,
 ]

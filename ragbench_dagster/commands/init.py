@@ -48,3 +48,7 @@ def init(
 
         write_text(target / ".github" / "workflows" / "ragbench.yml", github_workflow())
     say(f"made {target}; next: ragbench run --workspace {target}")
+    say(
+        "margins to start with (docs/deciding.md): retrieval 0.08 / 0.05 / 0.03 with 200 / 700 / 2,000 examples, judged "
+        f"0.10 / 0.08 / 0.05 with a strong judge; after the first night: ragbench doctor --workspace {target}"
+    )

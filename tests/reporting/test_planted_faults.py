@@ -87,7 +87,7 @@ def test_answers_that_come_too_late_do_not_clear_a_ceiling(real):
 def test_the_most_asked_questions_broke_and_it_is_said_first(real, per):
     """8 of 300 questions, 38 % of requests, always wrong: it passed, and only a mean of requests hinted at it."""
     weights = [230.0] * 8 + [10.0] * (N - 8)
-    made = real(weights=weights, more="thresholds: {'hit_rate@5': {min: 0.85, margin: 0.05, per: %s}}" % per)
+    made = real(weights=weights, more=f"thresholds: {{'hit_rate@5': {{min: 0.85, margin: 0.05, per: {per}}}}}")
     assert made.night(day="2026-11-19")[1].verdict == "pass"
     summary, gate = made.night(fault="lambda number, call: number < 8 and 'wrong'")
     assert row(summary, "hit_rate@5")["value"] == pytest.approx(292 / 300)
