@@ -38,7 +38,7 @@ def test_a_margin_that_is_wide_enough_needs_no_advice():
 
 
 def test_a_judge_that_is_known_from_few_labels_asks_for_more_of_them():
-    line = margin_advice(margin(5000, 0.1, 0.03, JudgeStrength(0.75, 0.6, 20, 20)))
+    line = margin_advice(margin(5000, 0.02, 0.03, JudgeStrength(0.75, 0.6, 20, 20)))
     assert " labels" in line
 
 
