@@ -27,6 +27,7 @@ from ragbench_dagster.reporting.baseline import gate_systems
 from ragbench_dagster.reporting.broken import Broken, broken_questions
 from ragbench_dagster.reporting.correct import correctors
 from ragbench_dagster.reporting.gate_guards import NEVER_PASS, as_rows, examples_of, guards, lines
+from ragbench_dagster.reporting.gate_production import is_production
 from ragbench_dagster.reporting.gate_rows import Closed, GateResult, Test, Verdict
 from ragbench_dagster.reporting.gate_tests import LATENCY, Builder
 from ragbench_dagster.reporting.gate_words import not_clear, plain, shown, widened
@@ -56,7 +57,8 @@ def decide(ws: Workspace, day: str) -> GateResult:
             if not own and metric in ws.settings.thresholds:
                 closed.append(Closed("no system has an answer that it applies to", "missing", metric=metric))
             tests += own
-        broken = broken_questions(builder.baselines, systems, ws.settings.gate_thresholds)
+        asked = [name for name in systems if not is_production(night, name)]
+        broken = broken_questions(builder.baselines, asked, ws.settings.gate_thresholds)
     closed += head_guards(broken, ws.settings.gate_thresholds)
     level = fail_level(ws.settings.gate.false_fails)
     result = judge_tests(tests, closed, ws.settings.judged_metrics, examples_of(night), level, [b.line for b in broken])

@@ -13,8 +13,9 @@ from ragbench_dagster.reporting.baseline import gate_systems
 from ragbench_dagster.reporting.conditions import other_conditions
 from ragbench_dagster.reporting.figures import coverage
 from ragbench_dagster.reporting.gate_rows import Closed
-from ragbench_dagster.reporting.night import Night
+from ragbench_dagster.reporting.night import Night, Scores
 from ragbench_dagster.reporting.outages import outage_of
+from ragbench_dagster.reporting.production import production
 from ragbench_dagster.store import read_json
 
 # a judge that floats, drifts, disagrees or has no key closes the gate even where no threshold names its metric
@@ -114,19 +115,26 @@ def _conditions(night: Night) -> list[Closed]:
 
 def _coverage(night: Night) -> list[Closed]:
     closed = []
+    logged = {name: production(night, name) for name in night.systems}
     for (system, metric), scores in night.scores.items():
         threshold = night.ws.settings.thresholds.get(metric)
         own = threshold.coverage if threshold else None
         least = night.ws.settings.gate.min_coverage if own is None else own
-        statuses: dict[str, int] = {}
-        for status in scores.status[scores.in_gate].tolist():
-            statuses[status] = statuses.get(status, 0) + 1
+        requests = ((logged[system] or {}).get("metrics") or {}).get(metric)
+        statuses: dict[str, int] = requests["statuses"] if requests else _counted(scores)
         share = coverage(statuses)
         if share is not None and share < least:
             lost = ", ".join(f"{n} {s}" for s, n in sorted(statuses.items()) if s not in (*COUNTED, "not_applicable"))
             reason = f"only {percent_below(share, least)} scored, {percent(least)} are needed ({lost})"
             closed.append(Closed(reason, "coverage", system, metric))
     return closed
+
+
+def _counted(scores: Scores) -> dict[str, int]:
+    statuses: dict[str, int] = {}
+    for status in scores.status[scores.in_gate].tolist():
+        statuses[status] = statuses.get(status, 0) + 1
+    return statuses
 
 
 def as_rows(closed: list[Closed]) -> list[dict[str, Any]]:

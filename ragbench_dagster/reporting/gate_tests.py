@@ -15,6 +15,7 @@ from ragbench_dagster.reporting.correct import Corrector
 from ragbench_dagster.reporting.cost import judge_cost
 from ragbench_dagster.reporting.gate_floors import floor_test
 from ragbench_dagster.reporting.gate_margins import margin_tests
+from ragbench_dagster.reporting.gate_production import is_production, production_tests
 from ragbench_dagster.reporting.gate_rows import Kind, Test
 from ragbench_dagster.reporting.night import Night, Scores
 from ragbench_dagster.settings import ANSWERED, COST, Threshold
@@ -43,6 +44,10 @@ class Builder:
                     return  # a default on a night of before it was measured
                 yield self._test(system, metric, threshold, "overall", "floor", threshold.min or 0.0,
                                  reason="not measured tonight")  # fmt: skip
+            elif is_production(self.night, system):
+                if metric != ANSWERED:
+                    blank = self._test(system, metric, threshold, "overall", "floor", 0.0)
+                    yield from production_tests(blank, self.night, threshold, self.correctors.get((system, metric)))
             elif (scores.status[scores.in_gate] != "not_applicable").any():
                 for test in self._scores(scores, threshold):
                     yield self._possible(test)

@@ -93,7 +93,8 @@ def _on(test: Test) -> str:
     what = "requests" if test.per == "request" else "questions"
     line = f" on {test.n:,} {what}"
     if test.clusters is not None and test.clusters < test.n and test.independent is not None:
-        line += f" about {test.clusters:,} things, which count like {test.independent:,.0f} independent ones"
+        about = f"by {test.clusters:,} people" if test.per == "request" else f"about {test.clusters:,} things"
+        line += f" {about}, which count like {test.independent:,.0f} independent ones"
         if test.independent < 30:
             line += " (too few)"
     return line

@@ -138,3 +138,43 @@ def test_more_requests_than_are_judged_are_thinned_evenly_and_stand_for_as_many(
     assert days.tolist() == [20] * 7
     own = table.group_by("category").aggregate([("weight", "sum")])["weight_sum"].to_pylist()
     assert own == pytest.approx([2800, 2800])
+
+
+def gated(week, thresholds):
+    """The gate's word on the week with other thresholds; nothing is run again."""
+    text = SETTINGS.format(most=2000) + f"thresholds: {thresholds}\n"
+    return decide(Workspace(week.ws.root, parse_settings(text)), DAY)
+
+
+def test_a_floor_on_production_decides_on_its_requests(week):
+    """By its latest answers production reads 1.0 and cleared any floor; its users got .571."""
+    found = gated(week, "{'hit_rate@1': {min: 0.7, slices: {b: 0.7}}}")
+    assert found.verdict == "fail"
+    rows = {r["part"]: r for r in found.rows}
+    shown = week.found["requests"]["metrics"]["hit_rate@1"]
+    assert (rows["overall"]["value"], rows["overall"]["low"], rows["overall"]["high"]) == pytest.approx(
+        (TRUTH, shown["low"], shown["high"])
+    )
+    assert rows["overall"]["per"] == "request"
+    assert rows["b"]["value"] == pytest.approx(20 / 140)
+    assert found.reasons[0].startswith("logged: hit_rate@1 in b per request is 0.143 [")
+    assert gated(week, "{'hit_rate@1': {min: 0.45}}").verdict == "pass"
+
+
+def test_no_margin_compares_production_and_it_says_so(week):
+    found = gated(week, "{'hit_rate@1': {min: 0.45, margin: 0.05}}")
+    assert found.verdict == "pass"
+    assert any("no margin compares them" in note for note in found.notes)
+
+
+def test_a_judged_floor_on_production_needs_a_judge_that_can_be_corrected_for(week):
+    found = gated(week, "{correctness: {min: 0.2}}")
+    assert found.verdict == "inconclusive"
+    week.maker.calibrated(["correctness"], day=DAY)
+    try:
+        (row,) = [r for r in gated(week, "{correctness: {min: 0.2}}").rows if r["metric"] == "correctness"]
+        assert row["basis"] == "calibration"
+        assert row["low"] < TRUTH < row["high"]
+        assert row["independent"] < week.found["requests"]["metrics"]["correctness"]["n_effective"]
+    finally:
+        (week.ws.night(DAY) / "calibration.json").unlink()
