@@ -13,8 +13,8 @@ PARTICLES = frozenset(
 STRONG = re.compile(
     r"(?:\b(?:my|his|her|their|our|the|full|legal|first|last|middle|maiden|family|given|sur|user|nick|account|customer|client|patient"
     r"|contact|holder'?s?|owner'?s?|husband'?s?|wife'?s?|son'?s?|daughter'?s?|boss'?s?|friend'?s?|partner'?s?|kid'?s?|child'?s?|[a-z]{2,15}'s)?"
-    r"\s?names?(?:'s|\sis(?:\snow)?|\swas|\sare|\sshould\sbe|\s?:|\s?=)|\bcall\sme|\bthey\scall\sme|\bi\sgo\sby|\bname'?s"
-    r"|\bi\sam\scalled|\bi\\?'?m\scalled|\bknown\sas|\bunder\s(?:the\s)?names?(?:\sof)?|\bin\sthe\snames?\sof|\bnamed|\bsigned(?:\sby)?"
+    r"\s?names?(?:'s|\sis(?:\snow)?|\swas|\sare|\sshould\sbe|\s?:|\s?=)|\bcall\sme|\bthey\scall\sme|\bi\sgo\sby|\b(?:my|his|her|our|their)\snames(?=\s[^\W\d_])|\bname's"
+    r"|\bi\sam\scalled|\bi\\?'?m\scalled|\bunder\s(?:the\s)?names?(?:\sof)?|\bin\sthe\snames?\sof|\bnamed|\bsigned(?:\sby)?"
     r"|\bme\sllamo|\bmi\snombre\ses|\bse\sllama|\bje\sm'?\s?appelle|\bmon\snom\sest|\bil\ss'appelle|\belle\ss'appelle|\bich\shei(?:ß|ss)e"
     r"|\bmein\sname\sist|\bmi\schiamo|\bil\smio\snome\s[eè]|\bmeu\snome\s[eé]|\b(?:eu\s)?me\schamo|\bmijn\snaam\sis|\bik\sheet"
     r"|\bjag\sheter|\bmitt\snamn\s[aä]r|\bjeg\shedder|\bjeg\sheter|\bmit\snavn\ser|\bnazywam\ssi[eę]|\bmam\sna\simi[eę]|\bjmenuji\sse"
@@ -23,7 +23,7 @@ STRONG = re.compile(
 )
 # What follows may be a name: it must be listed, or look like one.
 WEAK = re.compile(
-    r"(?:\b(?:i\sam|i\\?'?m|this\sis|it'?s|it\sis|here\sis|ich\sbin|je\ssuis|c'est|yo\ssoy|soy|sono|io\ssono|eu\ssou|sou|ik\sben|jag\s[aä]r|jeg\ser"
+    r"(?:\b(?:known\sas|i\sam|i\\?'?m|this\sis|it'?s|it\sis|here\sis|ich\sbin|je\ssuis|c'est|yo\ssoy|soy|sono|io\ssono|eu\ssou|sou|ik\sben|jag\s[aä]r|jeg\ser"
     r"|dear|hi|hello|hey|hallo|hola|bonjour|ciao|good\s(?:morning|afternoon|evening)|attn:?|attention:?|from:|to:|cc:|user:|customer:|client:|agent:|patient:|employee:"
     r"|signed:?|contact:?|on\sbehalf\sof|(?:writing|calling|asking|emailing|enquiring|inquiring)\sfor|greetings\sfrom|ask\sfor|speak\s(?:to|with)|talk\sto|met\swith|spoke\s(?:to|with)|follow\sup\swith"
     r"|my\s(?:wife|husband|spouse|partner|son|daughter|kid|child|brother|sister|mother|mom|mum|father|dad|friend|boss|manager|colleague|coworker|doctor"

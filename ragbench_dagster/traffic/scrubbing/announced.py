@@ -14,6 +14,7 @@ from ragbench_dagster.traffic.scrubbing.lexicon import (
     LAST,
     NAME,
     ORDINARY,
+    PLACE,
     PRODUCT,
     STOP,
     Lexicon,
@@ -60,7 +61,8 @@ def _listed(name: str, lex: Lexicon) -> bool:
 
 def _listed_word(label: str, lex: Lexicon) -> bool:
     """One of the words is a name and no ordinary one: "luis:" speaks, "Traceback:" does not."""
-    return any(b & NAME and not b & (ORDINARY | PRODUCT | STOP) for b in map(lex.flags, label.split()))
+    bits = [lex.flags(word) for word in label.split()]
+    return any(b & NAME and not b & (PRODUCT | PLACE) for b in bits) and not any(b & (ORDINARY | STOP) for b in bits)
 
 
 def _begins_with_given(text: str, at: int, lex: Lexicon) -> bool:
@@ -210,7 +212,8 @@ def _heads(text: str, lex: Lexicon) -> Iterator[Span]:
             continue
         listed = sum(1 for b in bits if b & NAME and not b & ORDINARY)
         rare = sum(1 for b in bits if not b & KNOWN and not b & NAME)
-        if (place == 0 and listed + rare == len([w for w in words if len(w[2]) > 1])) or (
+        shown = listed > 0 or titled(words[0][2])
+        if (place == 0 and shown and listed + rare == len([w for w in words if len(w[2]) > 1])) or (
             listed >= 2 and bits[0] & FIRST
         ):
             yield Span(match.start("n"), match.end("n"), "PERSON", 0.5, Evidence.FORM)

@@ -40,6 +40,7 @@ _WORDS = re.compile(
     rf"(?P<at>{_AT})(?P<host>{_LABEL}(?:{_DOT}{_LABEL}){{0,3}}{_DOT}{_TLD})(?![\w@])",
     re.IGNORECASE,
 )
+_FOREIGN_DOT = re.compile(r"\s(?:punkt|punto|point|ponto)\s", re.IGNORECASE)
 _DRESSED = re.compile(r"[\s\[({<&]")
 _MAIL_WORD = re.compile(
     r"(?i)\b(?:e-?mails?|mails?|mailbox|address|adresse|correo|courriel|write to|reach|contact)\b[^.!?\n]{0,24}\Z"
@@ -97,6 +98,8 @@ def _spelled(text: str) -> Iterator[Span]:
     """E-mail addresses spelled with words, brackets or spaces."""
     for match in _WORDS.finditer(text):
         local, at, host = match["local"], match["at"].strip().lower(), match["host"]
+        if at == "at" and _FOREIGN_DOT.search(local + host):
+            continue  # "at this point in" is English
         if not re.search(r"[A-Za-z]", local) or re.split(r"[^\w]", local.lower())[-1] in _VERBS:
             continue
         if at == "@" and not _DRESSED.search(local + host):

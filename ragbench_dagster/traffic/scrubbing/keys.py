@@ -81,6 +81,10 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 # The words and the value without anything in between, or with a few words and "is".
+# "key COVID-19 measures", "token ERC-20", "key ISO-27001": a name of a thing, not of a secret.
+_THING = re.compile(
+    r"[A-Za-z][A-Za-z.+]*(?:[-_.]?\d{1,5}[A-Za-z]?|(?:[-_][A-Za-z]+)*[-_.]\d{1,5}[a-z]?(?:[-.][A-Za-z]+)*)(?:'s|’s)?"
+)
 _BESIDE = re.compile(
     LEFT
     + r"(?:pass?w(?:or|ro|r)d?s?|pw|passwort|passwd|passphrase|pwd|passcode|api[ _-]?keys?|secret(?:[ _-]?key)?|client[ _-]?secret|access[ _-]?(?:key|token)|token|key|credentials?)"
@@ -165,7 +169,7 @@ def secrets(facts: Facts) -> Iterator[Span]:
                 yield Span(match.start("v"), match.start("v") + len(value), "SECRET", evidence=Evidence.ANNOUNCED)
         for match in _BESIDE.finditer(text):
             value = match["v"].rstrip(".,;:?)]}")
-            if _mixed(value):
+            if _mixed(value) and not _THING.fullmatch(value):
                 yield Span(match.start("v"), match.start("v") + len(value), "SECRET", evidence=Evidence.BESIDE)
     if facts.digit:
         for match in _RANDOM.finditer(text):

@@ -15,7 +15,7 @@ from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
-FIRST, LAST, ORDINARY, KNOWN, PRODUCT, PLACE, STOP, COMMON, FOREIGN = 1, 2, 4, 8, 16, 32, 64, 128, 256
+FIRST, LAST, ORDINARY, KNOWN, PRODUCT, PLACE, STOP, COMMON, FOREIGN, DICTIONARY = 1, 2, 4, 8, 16, 32, 64, 128, 256, 512
 NAME = FIRST | LAST
 
 _LATIN = str.maketrans({"ø": "o", "ł": "l", "ß": "ss", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "þ": "th", "ı": "i"})
@@ -24,6 +24,17 @@ _SUFFIXES = (
     ("er", ""), ("er", "e"), ("ers", ""), ("ers", "e"), ("est", ""), ("ly", ""), ("'s", ""), ("able", ""), ("ness", ""),
 )  # fmt: skip
 _CONTRACTED = re.compile(r"(?:n't|'(?:s|ve|ll|d|re|m))\Z")
+# British spellings by their American ones, and what stands before a word of its own in learned compounds.
+_BRITISH = (("tre", "ter"), ("our", "or"), ("ours", "ors"), ("ise", "ize"), ("ises", "izes"), ("ised", "ized"), ("isation", "ization"), ("yse", "yze"), ("ogue", "og"), ("ence", "ense"), ("aemia", "emia"))  # fmt: skip
+_PREFIXES = (
+    "anti", "astro", "audio", "auto", "bio", "cardio", "co", "counter", "cyber", "de", "dis", "eco", "electro", "geo", "hydro", "hyper", "immuno",
+    "infra", "inter", "macro", "mega", "meta", "micro", "mis", "mono", "multi", "nano", "neuro", "non", "over", "para", "photo", "poly", "post",
+    "pre", "pro", "pseudo", "psycho", "quasi", "radio", "re", "semi", "sub", "super", "tele", "thermo", "trans", "ultra", "un", "under", "video",
+)  # fmt: skip
+_LEARNED = re.compile(
+    r"(?:quine|virus|viruses|viral|cycline|mycin|acae|aceae|acea|itis|osis|oses|aemia|emia|ology|ologies|ographic|iasis|ectomy|navir|vir|statin|cillin"
+    r"|phylline|zoate|amide|oxide|idine|azole|olol|sartan|coccus|bacter|bacteria|bacterium)\Z"
+)
 # Questions come in these too: their frequent words are known, and the most frequent are ordinary words.
 _LANGUAGES = ("de", "fr", "es", "it", "pt", "nl", "sv", "da", "pl")
 _FUNCTION_WORDS = 300
@@ -54,6 +65,7 @@ class Lexicon:
         self._ordinary, self._known, self._foreign = _words()
         self._ordinary = (self._ordinary - self._common_names() - word_list("given")) | word_list("words")
         self._product, self._place, self._stop = word_list("products"), word_list("places"), word_list("stop")
+        self._dictionary, self._frequent = _dictionary(), _frequent()
         self._memo: dict[str, int] = {}
 
     def _common_names(self) -> frozenset[str]:
@@ -96,6 +108,11 @@ class Lexicon:
             bits |= ORDINARY | KNOWN
         if key in self._known:
             bits |= KNOWN
+        if bits & NAME:
+            if key in self._dictionary and key not in self._frequent:
+                bits |= DICTIONARY
+        elif self._is_word(key):
+            bits |= KNOWN | DICTIONARY
         if key in self._foreign:
             bits |= FOREIGN
         if key in self._product:
@@ -105,6 +122,27 @@ class Lexicon:
         if key in self._stop:
             bits |= STOP | ORDINARY
         return bits
+
+    def _is_word(self, key: str) -> bool:
+        """A word of the dictionary, an inflection, a British spelling, a learned word or a compound of such words."""
+        dictionary = self._dictionary
+        if key in dictionary:
+            return True
+        if len(key) < 5 or not key.isascii():
+            return False
+        if _stem_in(key, dictionary) or (len(key) > 7 and _LEARNED.search(key)):
+            return True
+        if any(key.endswith(end) and key[: -len(end)] + other in dictionary for end, other in _BRITISH):
+            return True
+        if any(key.startswith(p) and len(key) - len(p) > 4 and key[len(p) :] in self._ordinary for p in _PREFIXES):
+            return True
+        return len(key) > 6 and any(self._half(key[:at]) and self._half(key[at:]) for at in range(3, len(key) - 3))
+
+    def _half(self, part: str) -> bool:
+        return part in self._ordinary and (part in self._dictionary or len(part) > 4 or part in _SHORT)
+
+
+_SHORT = frozenset({"aus", "info", "tech", "med", "app"})  # first halves of made-up names of services
 
 
 @lru_cache(maxsize=1)
@@ -142,24 +180,35 @@ def _names() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
 
 
 @lru_cache(maxsize=1)
-def _english() -> frozenset[str]:
-    """English words that are frequent: the dictionary's, and inflections of them."""
+def _frequent() -> frozenset[str]:
+    """The frequent words of English, names among them."""
     import wordfreq
+
+    return frozenset(wordfreq.get_frequency_dict("en", wordlist="small"))
+
+
+@lru_cache(maxsize=1)
+def _dictionary() -> frozenset[str]:
+    """Webster's second without its proper names, however rare the word."""
     from english_words import get_english_words_set
 
-    dictionary = {w for w in get_english_words_set(["web2"]) if w.islower()}
-    frequent = wordfreq.get_frequency_dict("en", wordlist="small")
-    return frozenset(w for w in frequent if w in dictionary or _stem_in(w, dictionary))
+    return frozenset(w for w in get_english_words_set(["web2"]) if w.islower())
+
+
+@lru_cache(maxsize=1)
+def _english() -> frozenset[str]:
+    """English words that are frequent: the dictionary's, and inflections of them."""
+    dictionary = _dictionary()
+    return frozenset(w for w in _frequent() if w in dictionary or _stem_in(w, dictionary))
 
 
 def _words() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """(ordinary words, words that an English list knows, words that are frequent in another language)."""
     import wordfreq
-    from english_words import get_english_words_set
 
     ordinary = set(_english())
-    known = {w for w in get_english_words_set(["web2"]) if w.islower()}
-    known.update(wordfreq.get_frequency_dict("en", wordlist="small"))
+    known = set(_dictionary())
+    known.update(_frequent())
     other: set[str] = set()
     for language in _LANGUAGES:
         foreign = wordfreq.get_frequency_dict(language, wordlist="small")
@@ -169,7 +218,7 @@ def _words() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     return frozenset(ordinary), frozenset(known), frozenset(other)
 
 
-def _stem_in(word: str, dictionary: set[str]) -> bool:
+def _stem_in(word: str, dictionary: frozenset[str]) -> bool:
     for suffix, instead in _SUFFIXES:
         if word.endswith(suffix) and len(word) - len(suffix) >= 2:
             stem = word[: len(word) - len(suffix)]

@@ -19,7 +19,7 @@ from ragbench_dagster.traffic.scrubbing.lexicon import (
     STOP,
 )  # fmt: skip
 from ragbench_dagster.traffic.scrubbing.spans import Evidence, Span
-from ragbench_dagster.traffic.scrubbing.words import FIRM, FORM, Words, stem, titled
+from ragbench_dagster.traffic.scrubbing.words import CALENDAR, FIRM, FORM, Words, stem, titled
 
 
 def pairs(text: str, words: Words) -> Iterator[Span]:
@@ -29,7 +29,7 @@ def pairs(text: str, words: Words) -> Iterator[Span]:
         start, _, word, bits = words[at]
         step = 1
         given = bits & FIRST or (titled(word) and len(word) > 2 and not bits & (ORDINARY | PLACE | KNOWN | FOREIGN))
-        if given and not bits & STOP and len(word) > 1:
+        if given and not bits & STOP and len(word) > 1 and word[-2:] not in ("'s", "’s"):
             last = _surname(text, words, at)
             if last is not None and bits & PRODUCT and not words[last][3] & LAST:
                 last = None
@@ -58,11 +58,14 @@ def _surname(text: str, words: Words, at: int) -> int | None:
         if capital:
             if not titled(word) or FIRM.match(word):
                 return None
+            family_listed = bool(bits & LAST)
             sure = (bits & LAST and not (ordinary or bits & PLACE)) or (not bits & KNOWN and not given_ordinary)
             if not given_bits & FIRST:
                 family = bits & LAST or (given_bits & NAME and FORM.search(word))
                 return place if sure and family and not ordinary else None
             known_given = not given_ordinary and not given_bits & PLACE
+            if not family_listed and given_bits & PLACE:
+                return None  # "America Againexternal"
             return place if sure or known_given else None
         both = not ordinary and not given_ordinary and not (bits | given_bits) & PLACE
         return place if both and bits & LAST and (word.islower() == given.islower()) else None
@@ -77,7 +80,7 @@ def listed(text: str, words: Words) -> Iterator[Span]:
             at += 1
             continue
         run = _run(text, words, at)
-        if len(run) >= 3:
+        if len(run) >= 3 and sum(words[i][2].lower() in CALENDAR for i in run) < 2:
             sure = sum(1 for i in run if words[i][3] & FIRST and not words[i][3] & (ORDINARY | PLACE | STOP))
             if sure >= 2 and 2 * sure >= len(run):
                 for i in run:
@@ -164,6 +167,6 @@ def _coupled(text: str, words: Words, at: int, alone: set[int]) -> bool:
         free = not (before and titled(before[2]) and text[before[1] : words[first][0]] == " ") and not (
             after and titled(after[2]) and text[words[second][1] : after[0]] == " "
         )
-        if free and other in alone:
+        if free and other in alone and words[at][2].lower() not in CALENDAR:
             return True
     return False

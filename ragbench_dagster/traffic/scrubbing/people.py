@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from ragbench_dagster.traffic.scrubbing.facts import Facts
 from ragbench_dagster.traffic.scrubbing.lexicon import (
     COMMON,
+    DICTIONARY,
     FIRST,
     FOREIGN,
     KNOWN,
@@ -25,6 +26,7 @@ from ragbench_dagster.traffic.scrubbing.lexicon import (
 from ragbench_dagster.traffic.scrubbing.pairs import implied, listed, pairs
 from ragbench_dagster.traffic.scrubbing.spans import Evidence, Span
 from ragbench_dagster.traffic.scrubbing.words import (
+    CALENDAR,
     FIRM,
     FORM,
     NAME_CASE,
@@ -46,6 +48,7 @@ _VERB = re.compile(
 _CREDIT = re.compile(
     r"(?i)\b(?:starring|(?:directed|written|sung|played|produced|composed|painted|authored|designed|signed) by|featuring|feat\.)\s\Z"
 )
+_PASSAGE = 400  # characters; in a longer text a rare word that only the model calls a person needs a verb after it
 _PLACES = ("GPE", "LOC", "FAC")
 
 
@@ -83,7 +86,7 @@ def people(facts: Facts, lex: Lexicon) -> list[Span]:
     """Pairs, lists and single names, and the model's persons through the gate; then what they imply."""
     text = facts.text
     words = [(m.start(), m.end(), m[0], lex.flags(m[0])) for m in WORD.finditer(text)]
-    found = [*pairs(text, words), *listed(text, words), *_singles(text, words, facts)]
+    found = [*pairs(text, words), *listed(text, words), *_singles(text, words, facts, lex)]
     foreign = is_foreign(words)
     for start, end in facts.entities.get("PERSON", ()):
         found.extend(_gated(text, start, end, lex, foreign))
@@ -99,7 +102,7 @@ def _covered(facts: Facts, start: int, end: int, labels: tuple[str, ...]) -> tup
     return None
 
 
-def _singles(text: str, words: Words, facts: Facts) -> Iterator[Span]:
+def _singles(text: str, words: Words, facts: Facts, lex: Lexicon) -> Iterator[Span]:
     foreign = is_foreign(words)
     for at, (start, end, word, bits) in enumerate(words):
         if not titled(word) or bits & (ORDINARY | PRODUCT | STOP) or len(word) < 3:
@@ -112,13 +115,21 @@ def _singles(text: str, words: Words, facts: Facts) -> Iterator[Span]:
             continue
         if foreign and bits & FOREIGN and not bits & FIRST:
             continue
-        if not NAME_CASE.fullmatch(word) or _dated(text, start, end):
+        if not NAME_CASE.fullmatch(word) or _dated(text, start, end) or word.lower() in CALENDAR:
+            continue
+        if bits & DICTIONARY and not bits & COMMON and not _VERB.match(text, end):
+            continue  # "Stagger shifts", "Runny nose"
+        if not bits & COMMON and _names_a_thing(text, start, end, lex):
             continue
         if not bits & FIRST and _phrase(words, at, text):
             continue
         if bits & PLACE and re.search(r"\b[A-Z]\w+\s\Z", text[max(0, start - 12) : start]):
             continue  # South Africa, New York
-        if bits & PLACE and (not bits & COMMON or _LOCATIVE.search(text[max(0, start - 24) : start])):
+        if (
+            bits & PLACE
+            and not _VERB.match(text, end)
+            and (not bits & COMMON or _LOCATIVE.search(text[max(0, start - 24) : start]) or _begins_line(text, start))
+        ):
             continue
         place = _covered(facts, start, end, _PLACES)
         if place and not (bits & FIRST and not bits & PLACE and place[1] - place[0] <= end - start):
@@ -127,6 +138,25 @@ def _singles(text: str, words: Words, facts: Facts) -> Iterator[Span]:
         if firm and firm[1] - firm[0] > end - start + 1:
             continue
         yield Span(start, stem((start, end, word, bits)), "PERSON", 0.5, Evidence.NAME)
+
+
+def _begins_line(text: str, start: int) -> bool:
+    """The first word of a line of a longer text: its capital says nothing."""
+    return start > 0 and text[start - 1] == "\n"
+
+
+def _names_a_thing(text: str, start: int, end: int, lex: Lexicon) -> bool:
+    """An article before it, brackets around it after a capitalised word, or the second part of a binomial after it."""
+    before = text[max(0, start - 24) : start]
+    if (re.search(r"\b[Tt]he\s\Z", before) and re.match(r"\s[A-Z][a-z]|\Z", text[end : end + 3])) or (
+        text[end : end + 1] in (")", ",") and _IN_BRACKETS.search(before)
+    ):
+        return True
+    epithet = re.match(r"\s([a-z]{4,})\b", text[end : end + 30])
+    return epithet is not None and not lex.flags(epithet[1]) & (KNOWN | NAME | FOREIGN)
+
+
+_IN_BRACKETS = re.compile(r"[A-Z][\w-]*\s{1,3}\(\Z")
 
 
 def _dated(text: str, start: int, end: int) -> bool:
@@ -151,6 +181,8 @@ def _shows(text: str, start: int, end: int, word: str, bits: int) -> bool:
         return True
     if _LOCATIVE.search(text[max(0, start - 24) : start]):
         return False
+    if NAME_CASE.fullmatch(word) is None:
+        return False  # "MyGov"
     inside = re.search(r"[\w,;:'\"-]\s\Z", text[max(0, start - 2) : start]) is not None
     return inside and (FORM.search(word) is not None or (any("À" <= ch <= "ž" for ch in word) and not bits & FOREIGN))
 
@@ -167,7 +199,7 @@ def _gated(text: str, start: int, end: int, lex: Lexicon, foreign: bool) -> Iter
     """The model's span without what is no part of a name, where it holds a telling word."""
     if FIRM.match(text, end):
         return
-    piece = re.split(r"[\n\r]", text[start:end])[0]
+    piece = re.split(r"[\n\r>|]", text[start:end])[0]
     words = list(WORD.finditer(piece))
     while (
         words
@@ -190,6 +222,28 @@ def _gated(text: str, start: int, end: int, lex: Lexicon, foreign: bool) -> Iter
         or _LOCATIVE.search(text[max(0, start - 24) : start + words[0].start()])
     ):
         return
+    if _doubtful(text, start, words, lex):
+        return
     stop = words[-1].end() - (2 if words[-1][0].endswith("'s") else 0)
     if not _joined(text, start + words[0].start(), start + stop):
         yield Span(start + words[0].start(), start + stop, "PERSON", 0.6, Evidence.MODEL)
+
+
+def _doubtful(text: str, start: int, words: list[re.Match[str]], lex: Lexicon) -> bool:
+    """What a model takes for a person in passages: acronyms and their expansion, small words of a text with capitals."""
+    whole = [m[0] for m in words]
+    if any(len(w) > 2 and w.isupper() for w in whole) and any(titled(w) for w in whole):
+        return True  # "MMWR Morb Mortal"
+    if len(whole) > 1:
+        return False
+    word, bits = whole[0], lex.flags(whole[0])
+    first, last = start + words[0].start(), start + words[0].end()
+    if len(word) < 3 or word.lower() in CALENDAR:
+        return True
+    if word.islower():
+        return bool(bits & (KNOWN | DICTIONARY)) and len(re.findall(r"(?<=[a-z,] )[A-Z][a-z]", text)) > 1
+    if bits & PLACE and _begins_line(text, first):
+        return True
+    if len(text) > _PASSAGE and not bits & NAME and not _VERB.match(text, last):
+        return True  # names of services and programmes: a passage has too many of them
+    return not bits & COMMON and _names_a_thing(text, first, last, lex)

@@ -105,12 +105,12 @@ BETWEEN = _c(
 )
 SAID = _c(
     r"\b(?:(?:my|his|her|their|our|billing|shipping|home|mailing|postal|delivery|street|new|old|current|work|office|full)\s)?address\b"
-    r"(?:\s(?:of|for)\s[^.\n?!]{1,60}?)?\s?(?:is(?:\snow)?|was|to|with|:|=|changed\sto|should\sbe|\s(?=\d{1,5}\s[^\W\d_]))\s{0,3}"
+    r"(?:\s(?:of|for)\s[^.\n?!]{1,60}?)?\s?(?:(?:is(?:\snow)?|was|to|with)\b|:|=|changed\sto|should\sbe|\s(?=\d{1,5}\s[^\W\d_]))\s{0,3}"
     r"|\b(?:i|we|he|she|they)\s(?:now\s|currently\s)?(?:live|lives|living|reside|resides|stay|moved|moving)\s(?:at|on|in|to)\s"
     r"|\b(?:i'm|we're)\sliving\s(?:at|on)\s"
     r"|\b(?:office|store|shop|branch|house|home|restaurant|clinic|school|building|warehouse|hotel)\s(?:is|are)\s(?:located\s|situated\s)?(?:at|on)\s"
     r"|\blocated\sat\s"
-    r"|\b(?:ship|send|deliver|mail|post|forward|delivered|delivery|shipped|sent)\s(?:it|this|them|my\s\w{1,20}|the\s\w{1,20}|that|a\s\w{1,20})?\s?(?:to|at)\s(?=\d)"
+    r"|\b(?:ship|send|deliver|mail|post|forward|delivered|delivery|shipped|sent)\s(?:it|this|them|my\s\w{1,20}|the\s\w{1,20}|that|a\s\w{1,20})?\s?(?:to|at)\s(?=\d{1,6}[a-z]?,?\s)(?!\d+\s?(?:degrees?|percent|[°%]|[cf]\b|[ap]\.?m\b|o'clock|kg|lbs?|items?|units?|people))"
     r"|\bwohne\s(?:in|an)\s(?:der|dem)?\s?|\bvivo\sen\s|\bj'habite\s(?:au|à)?\s?|\babito\s(?:in|a)\s|\bmoro\s(?:na|no|em)\s|\bik\swoon\s(?:op|in|aan)\s"
 )
 SAID_WORDS = frozenset(

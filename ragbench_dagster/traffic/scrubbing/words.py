@@ -17,11 +17,18 @@ FIRM = re.compile(
 FORM = re.compile(
     r"(?:[^s]sson|ss?en|[ds]ottir|nen|berg|str[oö]m|qvist|lund|ov|ova|ev|eva|ovi[cć]|evi[cć]|i[cć]|sk[iy]|ska|enko|chuk|shvili|dze|yan|mann|stein|oglu)(?:'s)?\Z"
 )
+# April, May, June and Wednesday are people only with a family name beside them.
+CALENDAR = frozenset(
+    "january february march april may june july august september october november december"
+    " monday tuesday wednesday thursday friday saturday sunday spring summer autumn winter easter christmas".split()
+)
 NAME_CASE = re.compile(r"(?:Mc|Mac|De|Di|Da|La|Le|Van|O'|D')?[^\W\d_][^\WA-ZÀ-ÖØ-Þ\d_]+(?:[-'][^\W\d_]+)*")
 
 
 def titled(word: str) -> bool:
-    """Begins with a capital and is not all capitals."""
+    """Begins with a capital and is not all capitals, a possessive aside."""
+    if word[-2:] in ("'s", "’s"):
+        word = word[:-2]
     return len(word) > 1 and word[0].isupper() and not word.isupper()
 
 

@@ -81,7 +81,7 @@ def test_spelled_addresses_go(scrubber, text, done):
         "version 4[.]18", "python -m pytest tests [at] all", "cc @example.com", "thanks @anna. me too", "pin it @ 5.30 pm", "at 5 dot 30",
         "dot com bubble at its peak", "the dot product at point com", "find it at example.com", "available at docs.example.com", "see [.] here",
         "use dot notation at all times", "f(at) = g(dot)", "array[at](.)", "hxxp is not a scheme", "what does [at] mean in an e-mail",
-        "driver version 10[.]1[.]1[.]45", "two items at 3.50 each", "connect the dots at home.", "pip install left-pad@1.3.0", "npm i a @ b",
+        "driver version 10[.]1[.]1[.]45", "two items at 3.50 each", "connect the dots at home.", "pip install left-pad@1.3.0", "npm i a @ b", "no delays at this point in time", "at that point me and you",
     ],
 )  # fmt: skip
 def test_brackets_dots_and_places_that_lead_to_no_address_stay(scrubber, text):
