@@ -147,6 +147,22 @@ def inputs(ws: Workspace) -> Iterator[Finding]:
         yield "warning", "calibration", f"human.{key[:40]}: {count} labels of no metric of this workspace are not read"
 
 
+def scrubbing(ws: Workspace) -> Iterator[Finding]:
+    """The words that are replaced most, by kind of evidence: an over-hit shows here before a release is cut."""
+    from ragbench_dagster.traffic.privacy import most_replaced
+
+    days = sorted(path.parent.name for path in (ws.store / "traffic").glob("*/replaced.json"))
+    kinds: dict[str, list[str]] = {}
+    for row in most_replaced(ws, days[-1], top=3) if days else []:
+        kind = f"{row['evidence']} ({'strong' if row['strong'] else 'weak'} evidence)"
+        word = f"{row['type']} {row['word']} of {row['length']} characters {row['times']} times"
+        kinds.setdefault(kind, []).append(word)
+    for kind, words in kinds.items():
+        yield "ok", "scrub", f"replaced most by {kind}: {', '.join(words)}"
+    if kinds:
+        yield "ok", "scrub", "which words these are: ragbench stage scrub --explain --workspace ... < questions.jsonl"
+
+
 def releases(ws: Workspace) -> Iterator[Finding]:
     from ragbench_dagster.dataset.releases import list_releases, load_release
 
@@ -230,6 +246,7 @@ PARTS: list[Callable[[Workspace], Iterator[Finding]]] = [
     logs,
     fields,
     inputs,
+    scrubbing,
     releases,
     labels_fit,
     ledger,

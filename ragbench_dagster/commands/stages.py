@@ -9,9 +9,10 @@ import json
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import msgspec
 import typer
@@ -20,6 +21,10 @@ from ragbench_dagster.commands.common import WorkspaceOption
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.settings import Settings
 from ragbench_dagster.store import Workspace, finite
+from ragbench_dagster.text import safe_terminal
+
+if TYPE_CHECKING:
+    from ragbench_dagster.traffic.scrubbing.placeholders import Word
 
 app = typer.Typer(help="One stage as a filter: JSON Lines on stdin, JSON Lines on stdout.", no_args_is_help=True)
 
@@ -95,12 +100,35 @@ def need(rows: Iterable[dict[str, Any]], **fields: type | tuple[type, ...]) -> I
 
 
 @app.command()
-def scrub(workspace: WorkspaceOption = None) -> None:
+def scrub(
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the most frequent replaced words on stderr, by kind of evidence.")
+    ] = False,
+    workspace: WorkspaceOption = None,
+) -> None:
     """{text} -> {text, spans: [{start, end, type}]}; spans index the input text."""
     from ragbench_dagster.traffic.scrubbing import build_scrubber, stage_scrub
 
-    settings, _ = _settings(workspace)
-    write_rows(stage_scrub(need(read_rows(), text=str), build_scrubber(settings.scrub)))
+    settings, ws = _settings(workspace)
+    seen: Counter[Word] | None = Counter() if explain else None
+    write_rows(stage_scrub(need(read_rows(), text=str), build_scrubber(settings.scrub), seen))
+    if seen is not None:
+        _explain(seen, ws)
+
+
+def _explain(seen: Counter[Word], ws: Workspace | None) -> None:
+    """The replaced words themselves, on stderr alone; with a workspace also the hashes that its lists show."""
+    from ragbench_dagster.traffic.scrubbing.replaced_words import KEPT, word_mark
+    from ragbench_dagster.traffic.scrubbing.spans import Evidence
+
+    print("evidence   strong  times  type              " + ("word's hash   word" if ws else "word"), file=sys.stderr)
+    for kind in Evidence:
+        rows = sorted(((n, t, w) for (e, t, w), n in seen.items() if e == kind), key=lambda r: (-r[0], r[1], r[2]))
+        for times, type_, word in rows[:KEPT]:
+            mark = word_mark(type_, word, ws.keyed) + "  " if ws else ""
+            strong = "yes" if kind.strong else "no"
+            shown = safe_terminal(word)[:60]
+            print(f"{kind:<10} {strong:<6} {times:>6}  {type_:<17} {mark}{shown}", file=sys.stderr)
 
 
 @app.command()

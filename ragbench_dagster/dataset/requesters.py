@@ -152,6 +152,7 @@ def remove_requests(ws: Workspace, day: str, keys: Collection[str]) -> int:
             continue
         metadata = {k.decode(): v.decode() for k, v in (table.schema.metadata or {}).items()}
         if name == "scrubbed":
+            (folder / "replaced.json").unlink(missing_ok=True)  # its counts hold what the person's texts said
             removed = table.num_rows - kept.num_rows
             facts = json.loads(metadata["facts"])
             facts |= {"rows": kept.num_rows, "questions": sum(kept["question"].to_pylist())}

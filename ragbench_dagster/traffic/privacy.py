@@ -15,6 +15,8 @@ from typing import Any
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace, read_json, read_table, write_json
 from ragbench_dagster.traffic.scrubbing import build_scrubber, read_labelled, residual, scrub_floor, scrub_quality
+from ragbench_dagster.traffic.scrubbing.replaced_words import summed
+from ragbench_dagster.traffic.stages import replaced_file
 
 WINDOW_DAYS_READ = 6  # the window may end this many days before the night
 TEXT_COLUMNS = ("query", "response", "category", "model")
@@ -92,7 +94,8 @@ def measure_scrubbing(ws: Workspace, day: str) -> dict[str, Any]:
     """Precision, recall and F1 per entity on `scrub_labels.jsonl`; kept in the night's folder.
 
     Returns:
-        {"rows": labelled rows, "all": {...}, "types": {ENTITY: {...}}, "below_floor": [line]}
+        {"rows": labelled rows, "all": {...}, "types": {ENTITY: {...}}, "below_floor": [line], "most_replaced":
+        [{evidence, strong, type, word: keyed hash, length, times, days}] of the window's requests}
     """
     scrubber = build_scrubber(ws.settings.scrub)
     rows = read_labelled(ws.root / "scrub_labels.jsonl")
@@ -102,9 +105,17 @@ def measure_scrubbing(ws: Workspace, day: str) -> dict[str, Any]:
         "types": {},
         **(scrub_quality(scrubber, rows) if rows else {}),
     }
+    found["most_replaced"] = most_replaced(ws, day)
     found["below_floor"] = scrub_floor(found, ws.settings.scrub) if rows else _unmeasured(ws)
     write_json(quality_path(ws, day), found)
     return found
+
+
+def most_replaced(ws: Workspace, day: str, top: int = 10) -> list[dict[str, Any]]:
+    """The most frequent replaced words of each kind of evidence, over the days of the window that ends at `day`."""
+    last = date.fromisoformat(day)
+    days = [(last - timedelta(days=ago)).isoformat() for ago in range(ws.settings.dataset.window_days)]
+    return summed([read_json(replaced_file(ws, past)) or [] for past in sorted(days)], top)
 
 
 def _unmeasured(ws: Workspace) -> list[str]:

@@ -16,6 +16,7 @@ from ragbench_dagster.settings import Scrub
 from ragbench_dagster.store import Workspace
 from ragbench_dagster.traffic.model import LogRequest
 from ragbench_dagster.traffic.scrubbing.identifiers import safe_id
+from ragbench_dagster.traffic.scrubbing.placeholders import ScrubbedRequest
 from ragbench_dagster.traffic.suppression import read_suppression
 from ragbench_dagster.traffic.timestamps import day_of
 
@@ -36,8 +37,8 @@ def scrubbed_rows(
     requests: Iterator[tuple[int, LogRequest]],
     chosen: Sequence[Chosen],
     scrubber: Any = None,
-) -> Iterator[tuple[str, dict[str, Any] | None, dict[str, int]]]:
-    """(day, row of `records.SCRUBBED`, replaced by type) of each request, in the given order.
+) -> Iterator[tuple[str, dict[str, Any] | None, ScrubbedRequest | None]]:
+    """(day, row of `records.SCRUBBED`, what the scrubber made of it) of each request, in the given order.
 
     The row is None for a request that shares its line with a chosen one, and for one whose scrubbed text is
     forgotten: what the logs say was not known by that name.
@@ -56,9 +57,9 @@ def scrubbed_rows(
             sampled = about.sampled.get(ws.keyed(request.request_id))
             texts = (result.query, result.response, *result.history)
             if sampled is None or forgotten.covers_text(texts):
-                yield about.day, None, {}
+                yield about.day, None, None
             else:
-                yield about.day, _row(ws, request, sampled, result, plain), result.counts
+                yield about.day, _row(ws, request, sampled, result, plain), result
 
 
 def _row(

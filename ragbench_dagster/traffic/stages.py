@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ from ragbench_dagster.traffic.resolve import Resolved
 from ragbench_dagster.traffic.rows import Chosen, scrubbed_rows
 from ragbench_dagster.traffic.sampling import choose, rank
 from ragbench_dagster.traffic.scan import LogIndex, scan_logs, scrubbed_metadata
+from ragbench_dagster.traffic.scrubbing.placeholders import Word
+from ragbench_dagster.traffic.scrubbing.replaced_words import most_frequent
 from ragbench_dagster.traffic.timestamps import day_number
 
 
@@ -197,18 +200,26 @@ def _scrub(
     left = Counter(chosen.day for chosen in about)
     found: dict[str, list[dict[str, Any]]] = {day: [] for day in left}
     replaced: dict[str, Counter[str]] = {day: Counter() for day in left}
+    words: dict[str, Counter[Word]] = {day: Counter() for day in left}
     facts: dict[str, dict[str, Any]] = {}
     needed = plan(rows, index.resolved.talk)
     requests = with_turns(gather(index, needed.rows), len(rows), needed.before)
-    for count, (day, row, counts) in enumerate(scrubbed_rows(ws, requests, about, scrubber), 1):
-        if row is not None:
+    for count, (day, row, scrubbed) in enumerate(scrubbed_rows(ws, requests, about, scrubber), 1):
+        if row is not None and scrubbed is not None:
             found[day].append(row)
-            replaced[day].update(counts)
+            replaced[day].update(scrubbed.counts)
+            words[day].update(scrubbed.words)
         left[day] -= 1
         if not left[day]:  # the day is whole: write it and let it go
+            write_json(replaced_file(ws, day), most_frequent(words.pop(day), ws.keyed))
             facts[day] = _write_scrubbed(ws, day, index.fingerprint(day), found.pop(day), replaced.pop(day))
         tell("scrub", count, len(about))
     return facts
+
+
+def replaced_file(ws: Workspace, day: str) -> Path:
+    """The most frequent replaced words of a day, as keyed hashes."""
+    return ws.traffic(day) / "replaced.json"
 
 
 def _write_scrubbed(

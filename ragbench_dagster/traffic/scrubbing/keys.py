@@ -83,7 +83,7 @@ _NAMED = re.compile(
 # The words and the value without anything in between, or with a few words and "is".
 # "key COVID-19 measures", "token ERC-20", "key ISO-27001": a name of a thing, not of a secret.
 _THING = re.compile(
-    r"[A-Za-z][A-Za-z.+]*(?:[-_.]?\d{1,5}[A-Za-z]?|(?:[-_][A-Za-z]+)*[-_.]\d{1,5}[a-z]?(?:[-.][A-Za-z]+)*)(?:'s|’s)?"
+    r"(?:[A-Za-z.+]+|\d{1,4})(?:[-_.](?:[A-Za-z.+]+\d{0,2}[A-Za-z]?|\d{1,5}[A-Za-z]?))*\d{0,4}(?:'s|’s)?"
 )
 _BESIDE = re.compile(
     LEFT

@@ -136,7 +136,7 @@ def implied(text: str, words: Words, found: list[Span]) -> Iterator[Span]:
             continue
         known = word[3] & (STOP | PRODUCT) or (word[3] & KNOWN and not word[3] & NAME)
         repeated = text[word[0] : stem(word)] in parts
-        if repeated or (titled(word[2]) and not known and _coupled(text, words, at, alone)):
+        if repeated or (titled(word[2]) and not (known or word[3] & PLACE) and _coupled(text, words, at, alone)):
             yield Span(word[0], stem(word), "PERSON", 0.4, Evidence.IMPLIED)
 
 

@@ -48,7 +48,7 @@ _VERB = re.compile(
 _CREDIT = re.compile(
     r"(?i)\b(?:starring|(?:directed|written|sung|played|produced|composed|painted|authored|designed|signed) by|featuring|feat\.)\s\Z"
 )
-_PASSAGE = 400  # characters; in a longer text a rare word that only the model calls a person needs a verb after it
+_PASSAGE = 300  # characters; in a longer text a rare word that only the model calls a person needs a verb after it
 _PLACES = ("GPE", "LOC", "FAC")
 
 
@@ -128,7 +128,13 @@ def _singles(text: str, words: Words, facts: Facts, lex: Lexicon) -> Iterator[Sp
         if (
             bits & PLACE
             and not _VERB.match(text, end)
-            and (not bits & COMMON or _LOCATIVE.search(text[max(0, start - 24) : start]) or _begins_line(text, start))
+            and (
+                not bits & COMMON
+                or _LOCATIVE.search(text[max(0, start - 24) : start])
+                or _begins_line(text, start)
+                or _beside_place(words, at)
+                or _phrase(words, at, text)
+            )
         ):
             continue
         place = _covered(facts, start, end, _PLACES)
@@ -138,6 +144,12 @@ def _singles(text: str, words: Words, facts: Facts, lex: Lexicon) -> Iterator[Sp
         if firm and firm[1] - firm[0] > end - start + 1:
             continue
         yield Span(start, stem((start, end, word, bits)), "PERSON", 0.5, Evidence.NAME)
+
+
+def _beside_place(words: Words, at: int) -> bool:
+    """Joined to another place: "Germany and Israel"."""
+    near = [*words[max(0, at - 2) : at], *words[at + 1 : at + 3]]
+    return any(w[3] & PLACE and titled(w[2]) and not w[3] & COMMON for w in near)
 
 
 def _begins_line(text: str, start: int) -> bool:

@@ -20,6 +20,9 @@ _GREETINGS = frozenset(
 )
 
 
+Word = tuple[str, str, str]  # evidence, type, the value in its plainest spelling
+
+
 @dataclass(frozen=True)
 class Request:
     """The raw texts of one request. They stay in memory."""
@@ -46,6 +49,7 @@ class ScrubbedRequest:
     history: list[str]
     question: bool
     counts: dict[str, int]  # entity type: spans replaced, sorted by type
+    words: tuple[Word, ...] = ()  # evidence, type, plain spelling of each; never stored
 
 
 class Numbering:
@@ -90,6 +94,11 @@ def identity(value: str, type_: str) -> str:
     return " ".join(key_of(value).split())
 
 
+def words_of(text: str, spans: Iterable[Span]) -> list[Word]:
+    """What `spans` replace in `text`, by kind of evidence."""
+    return [(s.evidence.value, s.type, identity(text[s.start : s.end], s.type)) for s in spans]
+
+
 def scrub_request(request: Request, found: Sequence[Sequence[Span]], lex: Lexicon | None) -> ScrubbedRequest:
     """`request` with the spans `found` in each of its texts, and their repetitions elsewhere, replaced."""
     texts = request.all_texts
@@ -97,6 +106,7 @@ def scrub_request(request: Request, found: Sequence[Sequence[Span]], lex: Lexico
     everywhere = _repetitions(_values(texts, found, strong=True), lex)
     scrubbed: list[str] = []
     counts: Counter[str] = Counter()
+    words: list[Word] = []
     for text, spans in zip(texts, found, strict=True):
         repeated = [*everywhere, *_same_spelling(_values([text], [spans], strong=False))]
         more = [
@@ -109,6 +119,7 @@ def scrub_request(request: Request, found: Sequence[Sequence[Span]], lex: Lexico
         _learn_aliases(text, every, numbering)
         scrubbed.append(numbering.replace(text, every))
         counts.update(span.type for span in every)
+        words += words_of(text, every)
     turns = len(request.history)
     answered = request.response is not None
     return ScrubbedRequest(
@@ -118,6 +129,7 @@ def scrub_request(request: Request, found: Sequence[Sequence[Span]], lex: Lexico
         history=scrubbed[1 : 1 + turns],
         question=is_question(scrubbed[0]),
         counts=dict(sorted(counts.items())),
+        words=tuple(words),
     )
 
 
