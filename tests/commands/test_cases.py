@@ -11,7 +11,6 @@ FOLDERS = ("cases", "more")
 # Wrong today: case -> the point of issue 11 that mends it. Strict: a case that comes out right must leave the list.
 WRONG = {
     "pii-announced-names-scripts": "6, announced names",
-    "pii-labelled-numbers": "5, labelled numbers",
 }
 
 

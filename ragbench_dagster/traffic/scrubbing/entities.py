@@ -12,7 +12,8 @@ from ragbench_dagster.settings import Scrub
 DEFAULT = (
     "PERSON", "ADDRESS", "PHONE_NUMBER", "EMAIL_ADDRESS", "CREDIT_CARD", "IBAN_CODE", "US_SSN", "US_ITIN",
     "IP_ADDRESS", "MAC_ADDRESS", "URL", "SECRET", "DATE_OF_BIRTH", "CRYPTO", "MEDICAL_LICENSE", "US_PASSPORT",
-    "US_DRIVER_LICENSE", "US_BANK_NUMBER",
+    "US_DRIVER_LICENSE", "US_BANK_NUMBER", "ACCOUNT_NUMBER", "CUSTOMER_NUMBER", "PATIENT_NUMBER", "DEVICE_ID", "VEHICLE_ID",
+    "PASSPORT_NUMBER", "LICENSE_NUMBER", "NATIONAL_ID",
 )  # fmt: skip
 # Alone these are no personal data in a question; they come from the NER model where one is used.
 OPTIONAL = ("DATE_TIME", "LOCATION", "ORGANIZATION", "NRP")

@@ -32,7 +32,7 @@ _PREFIXES = (
     "pre", "pro", "pseudo", "psycho", "quasi", "radio", "re", "semi", "sub", "super", "tele", "thermo", "trans", "ultra", "un", "under", "video",
 )  # fmt: skip
 _LEARNED = re.compile(
-    r"(?:quine|virus|viruses|viral|cycline|mycin|acae|aceae|acea|itis|osis|oses|aemia|emia|ology|ologies|ographic|iasis|ectomy|navir|vir|statin|cillin"
+    r"(?:nummer|kennzeichen|ausweis|quine|virus|viruses|viral|cycline|mycin|acae|aceae|acea|itis|osis|oses|aemia|emia|ology|ologies|ographic|iasis|ectomy|navir|vir|statin|cillin"
     r"|phylline|zoate|amide|oxide|idine|azole|olol|sartan|coccus|bacter|bacteria|bacterium)\Z"
 )
 # Questions come in these too: their frequent words are known, and the most frequent are ordinary words.

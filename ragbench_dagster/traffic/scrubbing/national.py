@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.traffic.scrubbing import stdnum_ids
 from ragbench_dagster.traffic.scrubbing.alphabets import blanked, bounded
 from ragbench_dagster.traffic.scrubbing.facts import Facts
 from ragbench_dagster.traffic.scrubbing.spans import Span
@@ -45,15 +46,17 @@ _SURE = 0.6  # a pattern of this score needs no word and no check digit
 
 
 def folder_of(country: str) -> str:
-    """Presidio's folder of an ISO country code.
+    """Presidio's folder of an ISO country code; empty where `stdnum_ids` alone knows the country.
 
     Raises:
         UserError: no recognisers for this country; the line lists those there are.
     """
     code = {"UK": "GB"}.get(country.upper(), country.upper())
+    if code not in _FOLDERS and code in stdnum_ids.countries():
+        return ""
     if code not in _FOLDERS:
         raise UserError(
-            f"ragbench.yaml: scrub.countries: no national ids are known for {country!r}; known: {', '.join(sorted(_FOLDERS))}"
+            f"ragbench.yaml: scrub.countries: no national ids are known for {country!r}; known: {', '.join(sorted(_FOLDERS.keys() | stdnum_ids.countries()))}"
         )
     return _FOLDERS[code]
 
@@ -67,6 +70,8 @@ def entities_of(countries: tuple[str, ...]) -> frozenset[str]:
 def _of_countries(countries: tuple[str, ...]) -> list[Any]:
     made: dict[str, Any] = {}
     for country in countries:
+        if not folder_of(country):
+            continue
         base = f"presidio_analyzer.predefined_recognizers.country_specific.{folder_of(country)}"
         for module in pkgutil.iter_modules(importlib.import_module(base).__path__):
             loaded = importlib.import_module(f"{base}.{module.name}")

@@ -21,10 +21,12 @@ from ragbench_dagster.traffic.scrubbing import (
     home_folders,
     keyed_values,
     keys,
+    labelled_numbers,
     national,
     network,
     people,
     phones,
+    stdnum_ids,
     streets,
     workers,
 )  # fmt: skip
@@ -57,7 +59,7 @@ class Scrubber:
     def __init__(self, settings: Scrub, skip: bool = True) -> None:
         self.settings = settings
         countries = tuple(sorted({c.upper() for c in settings.countries}))
-        self.chosen: Chosen = choose(settings, national.entities_of(countries) if countries else frozenset())
+        self.chosen: Chosen = choose(settings, self._national(countries))
         self._skip = skip  # False: every recogniser sees every text (the tests compare)
         self._allowed = custom.Allowed(settings.allow)
         self._own = [custom.build(i, r) for i, r in enumerate(settings.recognizers)]
@@ -69,6 +71,10 @@ class Scrubber:
         self._cache: OrderedDict[str, tuple[Span, ...]] = OrderedDict()
         self._cached_chars = 0
         self._workers = workers.Workers(settings) if settings.processes > 1 else None
+
+    @staticmethod
+    def _national(countries: tuple[str, ...]) -> frozenset[str]:
+        return national.entities_of(countries) | stdnum_ids.entities_of(countries) if countries else frozenset()
 
     def close(self) -> None:
         """End the worker processes, if there are any."""
@@ -88,6 +94,7 @@ class Scrubber:
             (("US_SSN", "US_ITIN"), finance.might_ssn, finance.ssns),
             (("DATE_OF_BIRTH",), births.might_birth, births.births),
             (("PHONE_NUMBER",), phones.might_phone, phones.phones),
+            (labelled_numbers.TYPES, labelled_numbers.might_labelled, labelled_numbers.labelled_numbers),
         ]
         bare = (network.emails, lambda f: network.urls(f, narrow), network.addresses)
         table.append(
@@ -117,6 +124,9 @@ class Scrubber:
                     lambda f: national.national_ids(f, countries, special),
                 )
             )
+        checked = self.chosen.entities & stdnum_ids.entities_of(countries)
+        if checked:
+            table.append((tuple(checked), stdnum_ids.might_checked, lambda f: stdnum_ids.checked_ids(f, countries)))
         for entities, might, find in table:
             if any(e in self.chosen for e in entities):
                 yield frozenset(entities), might, find
@@ -243,7 +253,7 @@ def scrubber_version(settings: Scrub) -> str:
 
     A hash; cheap, for nothing is loaded. `processes` and `floor` do not change a result.
     """
-    packages = ["names", "faker", "english-words", "wordfreq", "phonenumbers", "presidio-analyzer"]
+    packages = ["names", "faker", "english-words", "wordfreq", "phonenumbers", "presidio-analyzer", "python-stdnum"]
     model = installed_model() if settings.ner != "off" else None
     if model is not None:
         packages += ["spacy", model.replace("_", "-")]

@@ -14,7 +14,8 @@ PLACEHOLDER = re.compile(r"<([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*?)(?:_(\d{1,9}))?>")
 # Which type wins where findings overlap: the more specific, and the one that hides more. "*": all others.
 _ORDER = (
     "URL", "CRYPTO", "SECRET", "EMAIL_ADDRESS", "IBAN_CODE", "CREDIT_CARD", "US_SSN", "US_ITIN", "MAC_ADDRESS",
-    "IP_ADDRESS", "DATE_OF_BIRTH", "*", "ADDRESS", "PHONE_NUMBER",
+    "IP_ADDRESS", "DATE_OF_BIRTH", "*", "DEVICE_ID", "VEHICLE_ID", "PASSPORT_NUMBER", "LICENSE_NUMBER", "PATIENT_NUMBER",
+    "ACCOUNT_NUMBER", "CUSTOMER_NUMBER", "NATIONAL_ID", "ADDRESS", "PHONE_NUMBER",
 )  # fmt: skip
 PRIORITY = {name: rank for rank, name in enumerate(_ORDER)}
 LAST = {"PERSON": 100, "ORGANIZATION": 101, "LOCATION": 102, "NRP": 103, "DATE_TIME": 104}
