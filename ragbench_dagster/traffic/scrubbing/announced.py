@@ -30,7 +30,7 @@ def take(text: str, at: int, lex: Lexicon, strong: bool, alone: bool = False) ->
 
     `strong`: the words before leave no doubt. `alone`: a single unlisted word is enough.
     """
-    limit = 5
+    limit = 7
     words: Tokens = []
     end = at
     while len(words) < limit:
@@ -82,7 +82,9 @@ def _prefix(words: Tokens, lex: Lexicon, strong: bool, alone: bool) -> int:
     kept = 0
     for place, (_, _, word) in enumerate(words):
         bits = lex.flags(word)
-        if bits & STOP or (bits & PRODUCT and not strong and not _family_follows(words, place, lex)):
+        if (bits & STOP and not (strong and _last_name_part(words, place, kept))) or (
+            bits & PRODUCT and not strong and not _family_follows(words, place, lex)
+        ):
             break
         if word.lower() in say.PARTICLES or len(word) == 1:
             if not _joins(words, place, lex, strong):
@@ -93,6 +95,12 @@ def _prefix(words: Tokens, lex: Lexicon, strong: bool, alone: bool) -> int:
         else:
             kept = place + 1
     return kept
+
+
+def _last_name_part(words: Tokens, place: int, kept: int) -> bool:
+    """A capitalised "An" behind a capitalised name, before a small word or the end: "Nguyễn Văn An and ..."."""
+    here = kept == place > 0 and titled(words[place][2]) and titled(words[0][2])
+    return here and (place + 1 == len(words) or words[place + 1][2].islower())
 
 
 def _joins(words: Tokens, place: int, lex: Lexicon, strong: bool) -> bool:

@@ -22,6 +22,7 @@ from ragbench_dagster.traffic.scrubbing import (
     keyed_values,
     keys,
     labelled_numbers,
+    name_scripts,
     national,
     network,
     people,
@@ -94,6 +95,7 @@ class Scrubber:
             (("US_SSN", "US_ITIN"), finance.might_ssn, finance.ssns),
             (("DATE_OF_BIRTH",), births.might_birth, births.births),
             (("PHONE_NUMBER",), phones.might_phone, phones.phones),
+            (("PERSON",), name_scripts.might_name_in_script, name_scripts.names_in_scripts),
             (labelled_numbers.TYPES, labelled_numbers.might_labelled, labelled_numbers.labelled_numbers),
         ]
         bare = (network.emails, lambda f: network.urls(f, narrow), network.addresses)

@@ -66,7 +66,9 @@ def resolve(found: Iterable[Span], text: str) -> list[Span]:
     too (a leak is worse than a long placeholder), unless no letter or digit is in it.
     """
     taken: list[Span] = []  # sorted by start, without overlaps
-    ordered = sorted(found, key=lambda s: (rank(s.type), s.start - s.end, s.start, s.type, not s.evidence.strong))
+    ordered = sorted(
+        found, key=lambda s: (rank(s.type), s.start - s.end, s.start, -s.score, s.type, not s.evidence.strong)
+    )
     for span in ordered:
         for piece in _outside(span, taken):
             start, end = _trim(text, piece.start, piece.end)
