@@ -73,7 +73,7 @@ def _token_pattern(word: str) -> re.Pattern[str]:
 _ASCII_TOKENS = _token_pattern(r"\w")
 # Most questions are words and punctuation alone. These need a closer look: a dot inside or before a word, a flag,
 # two apostrophes, three of one letter.
-_EDGES = re.compile(r"\.[a-z]|(?<!\S)-[a-z]|''")
+_EDGES = re.compile(r"\.[a-z]|(?<!\S)--?[a-z]|''")
 _TRIPLE = re.compile(r"([a-z])\1\1")
 # What parts clauses, and what of it ends a sentence.
 _PARTING = re.compile(r"([.!?\u2026;:,()\n\u3002\uff01\uff1f\u2013\u2014-]+)(?:(?=\s)|(?<=[()\n\u3002\uff01\uff1f]))")

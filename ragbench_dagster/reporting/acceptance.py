@@ -3,7 +3,7 @@
 A margin is the loss allowed SINCE the accepted night. The last passing night as the measure would let a small
 loss of every night pass for ever (a loss of .005 a night passes until .15 is lost).
 
-    store/accepted.json   [{night, release, by, why, when, automatic, scores: {SYSTEM: HASH}}, ...]   in order
+    store/accepted.json   [{night, release, by, why, when, automatic, scores: {SYSTEM: HASH}, versions}, ...]   in order
 
 `scores` are hashes of the night's figures: a night that was run again with other results is no longer what
 was accepted. How a night is compared with it belongs to `baseline` and `linked`.
@@ -11,7 +11,7 @@ was accepted. How a night is compared with it belongs to `baseline` and `linked`
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ class Accepted:
     when: str | None = None
     automatic: bool = False
     scores: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)  # of its systems
 
 
 def accepted_path(ws: Workspace) -> Path:
@@ -97,7 +98,10 @@ def accept_night(ws: Workspace, day: str, by: str, why: str, when: str | None = 
     if read_json(night.folder / "gate.json") is None:
         raise UserError(f"{night.folder}: the night was never decided; run: ragbench run --date {day}")
     stamp = when or datetime.now(UTC).isoformat(timespec="seconds")
-    entry = Accepted(day, night.manifest["release"], by.strip(), why.strip(), stamp, False, score_hashes(night))
+    versions = dict(night.manifest.get("systems") or {})
+    entry = Accepted(
+        day, night.manifest["release"], by.strip(), why.strip(), stamp, False, score_hashes(night), versions
+    )
     _write(ws, [*acceptances(ws), entry])
     return entry
 
@@ -105,23 +109,20 @@ def accept_night(ws: Workspace, day: str, by: str, why: str, when: str | None = 
 def accept_first(night: Night, verdict: str) -> Accepted | None:
     """The gate's own acceptance: the first night that passes while nothing is accepted.
 
-    Run again, that night renews its acceptance; where it does not pass any more, the acceptance goes. A person's
-    acceptance is never touched.
+    Once made it is taken back by a person alone: deciding a night again under other thresholds forgives nothing. That
+    night run again with the same versions (late logs) renews what it holds; with others it is no measure any more.
     """
-    if night.ws.sample:
+    if night.ws.sample or verdict != "pass":
         return None
     entries = acceptances(night.ws)
-    if any(not entry.automatic for entry in entries):
-        return None
-    others = [entry for entry in entries if entry.night != night.day]
-    if others:
-        return None
-    if verdict != "pass":
-        if entries:
-            _write(night.ws, [])
-        return None
+    versions = dict(night.manifest.get("systems") or {})
+    if entries:
+        (last,) = entries[-1:]
+        if len(entries) > 1 or not last.automatic or last.night != night.day or last.versions != versions:
+            return None
     why = "the first night that passed its floors"
-    entry = Accepted(night.day, night.manifest["release"], GATE, why, None, True, score_hashes(night))
+    release = night.manifest["release"]
+    entry = Accepted(night.day, release, GATE, why, None, True, score_hashes(night), versions)
     _write(night.ws, [entry])
     return entry
 

@@ -26,8 +26,8 @@ MOST_EXAMPLES = 100_000  # beyond it "more examples" is no advice
 def margin_advice(test: Test, primaries: int = 1) -> str | None:
     """What makes this margin decidable, in words; None where an unchanged system passes it in 4 of 5 nights."""
     n = test.independent or float(test.n)
-    if n < 2 or test.limit >= 0:
-        return None
+    if n < 2 or test.limit >= 0 or test.releases or test.per == "request":
+        return None  # linked releases and requests follow other tables
     known = test.discordance if test.discordance is not None else None
     psi = known if known is not None else USUAL_CHANGE
     found = outlook(n, max(psi, 1e-3), -test.limit, test.judge, max(1, primaries))

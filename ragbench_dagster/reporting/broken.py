@@ -61,7 +61,7 @@ def broken_questions(baselines: Baselines, systems: list[str], thresholds: dict[
         if baseline is None or baselines.differs(baseline, metric):
             continue
         pairs = baselines.pairs(baseline, scores)
-        if pairs is not None and pairs.n and pairs.after.share and pairs.before.share:
+        if pairs is not None and pairs.n:
             broken = _broken(pairs, system, metric, baseline.name)
             if broken.examples:
                 found.append(broken)

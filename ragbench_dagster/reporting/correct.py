@@ -104,7 +104,7 @@ class Corrector:
     def _requests(self, scores: Scores, at: Mask) -> tuple[float, float]:
         """The judged share per request, and its effective requests: the judge errs on a question once for all of them."""
         assert self.judge is not None
-        values, weight, count = scores.value[at], scores.weight[at], scores.count[at]
+        values, weight, count = scores.per_request[at], scores.weight[at], scores.count[at]
         found = request_share(values, weight, count)
         if found is None:
             return float(values.mean()), float(at.sum())

@@ -7,12 +7,13 @@ requests. Where a judge stands between, its errors are corrected for, or the tes
 from __future__ import annotations
 
 import numpy as np
+from scipy import special
 
 from ragbench_dagster.calibration.stats.clustering import clustered_estimate, floor_p
 from ragbench_dagster.calibration.stats.request_share import request_floor_p, request_share
 from ragbench_dagster.reporting.correct import Corrector
 from ragbench_dagster.reporting.gate_rows import Test
-from ragbench_dagster.reporting.night import Mask, Scores
+from ragbench_dagster.reporting.night import Floats, Mask, Scores
 
 LEAST_PART = 20  # scored rows of a category below which no test on it could ever fail
 
@@ -53,7 +54,7 @@ def _questions(test: Test, scores: Scores, at: Mask) -> None:
 
 
 def _requests(test: Test, scores: Scores, at: Mask) -> None:
-    found = request_share(scores.value[at], scores.weight[at], scores.count[at])
+    found = request_share(scores.per_request[at], scores.weight[at], scores.count[at])
     if found is None:
         test.reason = "no request has a weight"
         return
@@ -75,10 +76,23 @@ def _corrected(test: Test, fix: Corrector, scores: Scores, at: Mask) -> None:
         counted = clustered_estimate(scores.value[at], scores.cluster[at], None, scores.share)
         test.clusters, test.independent = counted.clusters, counted.n_effective
     sign = _sign(test)
-    beyond = found.draws >= test.limit if sign > 0 else found.draws <= test.limit
-    test.p = float((1 + beyond.sum()) / (1 + len(beyond)))
+    test.p = tail_p(found.draws, test.limit, sign)
     test.spread = float(found.draws.std()) * float(np.sqrt(test.n))
     clear(test, sign)
+
+
+def tail_p(draws: Floats, limit: float, sign: float) -> float:
+    """One-sided p of "the share is at the limit or better" from its draws.
+
+    Where no draw lies there the normal tail stands for it: the least that 20,000 draws can say is 5e-5, too much for
+    .05 / 30 among more than 33 tests.
+    """
+    beyond = int((sign * draws >= sign * limit).sum())
+    counted = (1 + beyond) / (1 + len(draws))
+    spread = float(draws.std())
+    if beyond or spread <= 0:
+        return counted
+    return min(counted, float(special.ndtr(sign * (float(draws.mean()) - limit) / spread)))
 
 
 def clear(test: Test, sign: float) -> None:

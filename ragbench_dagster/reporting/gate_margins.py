@@ -8,8 +8,10 @@ verdicts is tested in people's (../docs/statistics.md).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from scipy import special
 
 from ragbench_dagster.calibration.stats.chain import Chain
 from ragbench_dagster.calibration.stats.clustering import ClusteredChange
@@ -22,7 +24,7 @@ from ragbench_dagster.reporting.correct import Corrector
 from ragbench_dagster.reporting.gate_floors import LEAST_PART
 from ragbench_dagster.reporting.gate_rows import Test
 from ragbench_dagster.reporting.linked import Linked, follow, needs_links
-from ragbench_dagster.reporting.night import Mask, Scores
+from ragbench_dagster.reporting.night import Floats, Mask, Scores
 from ragbench_dagster.settings import Threshold, is_judged
 
 ACCEPT = "accept one: ragbench accept NIGHT --by NAME --why REASON"
@@ -63,11 +65,12 @@ def margin_tests(
         overall.reason = linked
         yield overall
         return
+    requests = overall.copy(per="request")
     overall.since_accepted = cumulated(scores, wanted, baselines)
     if threshold.per in ("question", "both"):
         yield from _per_question(overall, scores, pairs, linked, corrector, differs)
     if threshold.per in ("request", "both"):
-        yield _per_request(overall.copy(per="request", since_accepted=None), pairs, corrector, differs)
+        yield _per_request(requests, pairs, corrector, differs)
 
 
 def cumulated(scores: Scores, wanted: str, baselines: Baselines) -> str | None:
@@ -117,7 +120,7 @@ def _change(
         if isinstance(chain, str):
             test.reason = chain
             return test
-        fill_chain(test, chain, linked.levels if part is None else (None, None))
+        fill_chain(test, chain)
         known = linked.known(part)
     else:
         where = None if part is None else pairs.after.category == part
@@ -127,7 +130,7 @@ def _change(
             return test
         fill_change(test, change)
         test.before, test.after = levels(pairs, where)
-        known = known_change(pairs, where)
+        known = known_change(pairs, fix, where)
     labelled = _labelled(pairs, fix) if linked is None and part is None else None
     if labelled is not None:
         by_people(test, labelled, fix)
@@ -169,12 +172,10 @@ def fill_change(test: Test, change: ClusteredChange) -> None:
     against(test)
 
 
-def fill_chain(test: Test, chain: Chain, means: tuple[float | None, float | None]) -> None:
+def fill_chain(test: Test, chain: Chain) -> None:
     """The figures of a change that is linked over releases against a margin."""
-    test.n, test.value, (test.low, test.high), test.p = chain.questions, chain.value, chain.interval, chain.p_loss
-    test.clusters, test.releases = chain.clusters, chain.releases
-    test.independent = float(chain.clusters)
-    test.before, test.after = means
+    test.n, test.value, (test.low, test.high), test.p = chain.questions, chain.value, chain.guarded, chain.guarded_p
+    test.releases = chain.releases
     test.spread = float(np.sqrt(chain.variance * chain.questions))
     against(test)
 
@@ -200,9 +201,17 @@ def _per_request(test: Test, pairs: Pairs, fix: Corrector | None, differs: str |
     test.n, test.value, (test.low, test.high) = int(count.sum()), found.value, found.interval
     test.before, test.after, test.independent = float(share @ a), float(share @ b), found.n
     test.p, test.discordance = found.p_joint, found.gains + found.losses
+    same = np.asarray(after.keys[pairs.new] == before.keys[pairs.old], dtype=bool)
+    wider = judge_noise(pairs, weight, fix, same)
+    if wider > 0:
+        z = float(special.ndtri(0.975))
+        half = [float(np.hypot(end - found.value, z * np.sqrt(wider))) for end in found.interval]
+        test.low, test.high = max(-1.0, found.value - half[0]), min(1.0, found.value + half[1])
+        test.p = max(test.p, float(special.ndtr(found.value / np.sqrt(found.variance + wider))))
     against(test)
-    failed = after.failed[pairs.new] | before.failed[pairs.old]
-    in_peoples_verdicts(test, fix, float(share @ ((b - a) * failed)))
+    lost, won = after.failed[pairs.new], before.failed[pairs.old]
+    known = _worth(b, won & ~lost, share, fix) - _worth(a, lost & ~won, share, fix)
+    in_peoples_verdicts(test, fix, known)
     return _close(test, differs)
 
 
@@ -234,9 +243,39 @@ def in_peoples_verdicts(test: Test, fix: Corrector | None, known: float = 0.0) -
     test.clears = seen.passes if margin > 0 else test.low > test.limit
 
 
-def known_change(pairs: Pairs, where: Mask | None = None) -> float:
-    """The part of the mean change that questions make at which the system failed on one of the nights."""
+def known_change(pairs: Pairs, fix: Corrector | None, where: Mask | None = None) -> float:
+    """The part of the mean change that questions make at which the system failed on one of the nights.
+
+    The failure's 0 is known; what the other night's answer was worth is a judge's word, and is corrected as a share.
+    """
     at = np.arange(pairs.n) if where is None else np.flatnonzero(where[pairs.new])
     new, old = pairs.new[at], pairs.old[at]
-    failed = pairs.after.failed[new] | pairs.before.failed[old]
-    return float(((pairs.after.value[new] - pairs.before.value[old]) * failed).sum() / max(len(at), 1))
+    lost, won = pairs.after.failed[new], pairs.before.failed[old]
+    weight = np.full(len(at), 1 / max(len(at), 1))
+    return _worth(pairs.after.value[new], won & ~lost, weight, fix) - _worth(
+        pairs.before.value[old], lost & ~won, weight, fix
+    )
+
+
+def _worth(verdicts: Floats, at: Mask, weight: Floats, fix: Corrector | None) -> float:
+    """Weighted sum of what people would have called good among the rows `at`."""
+    if not at.any():
+        return 0.0
+    judged, share = float(weight[at] @ verdicts[at]), float(weight[at].sum())
+    if fix is None or fix.judge is None or fix.judge.point is None or fix.refusal:
+        return judged
+    se, sp = fix.judge.point
+    return (judged - (1 - sp) * share) / (se + sp - 1)
+
+
+def judge_noise(pairs: Pairs, weight: Floats, fix: Corrector | None, identical: Any) -> float:
+    """Variance that a judge's errors add to a change per request: it errs on a question once, for all its requests.
+
+    Only questions whose answer changed carry it; the verdict on an answer that stayed is one verdict.
+    """
+    if fix is None or fix.judge is None or fix.judge.point is None:
+        return 0.0
+    se, sp = fix.judge.point
+    each = max(se * (1 - se), sp * (1 - sp))
+    share = weight / weight.sum()
+    return float((share[~identical] ** 2).sum() * 2 * each)

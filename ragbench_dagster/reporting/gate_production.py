@@ -6,7 +6,6 @@ They are another population than the release's examples: no margin compares them
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,7 @@ from ragbench_dagster.calibration.stats.logged_share import LoggedShare, logged_
 from ragbench_dagster.calibration.stats.request_share import judge_noise_n, request_floor_p
 from ragbench_dagster.records import COUNTED
 from ragbench_dagster.reporting.correct import Corrector
-from ragbench_dagster.reporting.gate_floors import LEAST_PART, clear
+from ragbench_dagster.reporting.gate_floors import LEAST_PART, clear, tail_p
 from ragbench_dagster.reporting.gate_rows import Test
 from ragbench_dagster.reporting.night import Night
 from ragbench_dagster.settings import Threshold
@@ -105,7 +104,6 @@ def _corrected(test: Test, share: LoggedShare, judgements: tuple[Floats, Floats]
         return
     test.basis, test.judge, test.independent = found.method, fix.strength, n
     test.value, (test.low, test.high) = found.value, found.interval
-    beyond: Any = found.draws >= test.limit if test.kind != "ceiling" else found.draws <= test.limit
-    test.p = float((1 + beyond.sum()) / (1 + len(beyond)))
+    test.p = tail_p(found.draws, test.limit, -1.0 if test.kind == "ceiling" else 1.0)
     test.spread = float(found.draws.std()) * float(np.sqrt(test.n))
     clear(test, -1.0 if test.kind == "ceiling" else 1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,9 @@ class Builder:
                     blank = self._test(system, metric, threshold, "overall", "floor", 0.0)
                     yield from production_tests(blank, self.night, threshold, self.correctors.get((system, metric)))
             elif (scores.status[scores.in_gate] != "not_applicable").any():
-                for test in self._scores(scores, threshold):
+                # whether a system answers is hardly a matter of the passage: each question is its own evidence
+                own = replace(scores, cluster=np.arange(len(scores.ids))) if metric == ANSWERED else scores
+                for test in self._scores(own, threshold):
                     yield self._possible(test)
             elif day := self.baselines.last_scored(system, metric):
                 yield self._test(system, metric, threshold, "overall", "floor", threshold.min or 0.0,
@@ -80,8 +83,12 @@ class Builder:
         fix = self.correctors.get((system, metric))
         bounds: list[tuple[Kind, float | None]] = [("floor", threshold.min), ("ceiling", threshold.max)]
         for kind, limit in bounds:
+            if limit is not None and threshold.per == "request" and self.thinned:
+                test = self._test(system, metric, threshold, "overall", kind, limit)
+                yield floor_test(test, scores, everything, fix)
+                continue
             for per in ("question", "request"):
-                if limit is not None and threshold.per in (per, "both"):
+                if limit is not None and threshold.per in (per, "both") and not (per == "request" and self.thinned):
                     test = self._test(system, metric, threshold, "overall", kind, limit, per=per)
                     yield floor_test(test, scores, everything, fix)
         for part, floor in sorted(threshold.slices.items()):
@@ -94,7 +101,15 @@ class Builder:
                 yield floor_test(test, scores, where, fix)
         if threshold.margin is not None and threshold.baseline != system:
             overall = self._test(system, metric, threshold, "overall", "margin", -threshold.margin)
-            yield from margin_tests(overall, scores, threshold, self.baselines, fix)
+            yield from margin_tests(overall, scores, self._per_question(threshold), self.baselines, fix)
+
+    @property
+    def thinned(self) -> bool:
+        """A night of `run --sample` judges a sample of the questions: the requests are not the sample any more."""
+        return bool(self.night.manifest.get("sample"))
+
+    def _per_question(self, threshold: Threshold) -> Threshold:
+        return threshold.model_copy(update={"per": "question"}) if self.thinned else threshold
 
     @staticmethod
     def _categories(scores: Scores) -> str:

@@ -55,8 +55,9 @@ def limit(test: Test) -> str:
     if test.kind == "margin":
         since = f" since {test.baseline}" if test.baseline and "night" in test.baseline else ""
         against = "" if since or not test.baseline else f" against {test.baseline}"
-        linked = f", {test.releases} releases linked" if test.releases else ""
-        return f"{points(-test.limit)} were allowed{since}{against}{linked}"
+        linked = f", {test.releases} release{'s' if test.releases > 1 else ''} linked" if test.releases else ""
+        allowed = points(-test.limit)
+        return f"{allowed} {'was' if allowed == '1' else 'were'} allowed{since}{against}{linked}"
     return {"floor": f"at least {bound} is asked"}.get(test.kind, f"at most {bound} is allowed")
 
 
@@ -68,7 +69,9 @@ def _change(test: Test) -> str:
     moved = f"{fell} {points(abs(test.value))} points" if test.value else "did not change"
     if test.seen is not None:
         moved += " in people's verdicts"
-    levels = "" if test.before is None or test.after is None else f"{decimal(test.before)} to {decimal(test.after)}, "
+    scale = "as judged " if test.seen is not None else ""
+    known = test.before is not None and test.after is not None
+    levels = f"{scale}{decimal(test.before or 0.0)} to {decimal(test.after or 0.0)}, " if known else ""
     band = f"95 % {points(test.low or 0.0)} to {points(test.high or 0.0)}" if test.low is not None else "no interval"
     judge = ""
     if test.seen is not None and test.raw is not None and test.basis != "pairs":

@@ -10,8 +10,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from ragbench_dagster.calibration.stats.chain import BrokenLink, Chain, chain_linked
 from ragbench_dagster.calibration.stats.clustering import join_clusters
 from ragbench_dagster.reporting.baseline import Baseline, Baselines
@@ -64,12 +62,6 @@ class Linked:
         names = list(keys)
         joined = join_clusters([keys[name] for name in names]).tolist()
         return dict(zip(names, joined, strict=True))
-
-    @property
-    def levels(self) -> tuple[float, float]:
-        """Means of the accepted night and of tonight, each on its own questions."""
-        first, last = self.nights[0], self.nights[-1]
-        return float(np.mean(first.value[first.counted])), float(np.mean(last.value[last.counted]))
 
 
 def needs_links(baselines: Baselines, baseline: Baseline) -> bool:

@@ -125,7 +125,7 @@ def slow_loss(rng: Rng, loss: float, nights: int = 30, n: int = 2000, margin: fl
         chain = chain_linked(anchors, value)
         assert isinstance(chain, Chain)
         test = Test("s", "hit_rate@5", "overall", "margin", -margin, primary=True, baseline="the accepted night")
-        fill_chain(test, chain, (None, None))
+        fill_chain(test, chain)
         if judge_tests([test], [], [], 10_000, advise=False).verdict == "fail":
             return night, loss * night
     return None, loss * nights

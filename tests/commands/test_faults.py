@@ -169,7 +169,7 @@ def test_a_read_only_store_is_one_line(workspace, small_disk):
     disk = small_disk("20m")
     root = workspace({"2026-11-20.jsonl": lines(*map(row, range(4)))}, root=disk / "ws")
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-    assert_one_line(ragbench("run", "--workspace", root, "--date", "2026-11-24"), "read-only")
+    assert_one_line(ragbench("run", "--workspace", root, "--date", "2026-11-24"), "Read-only")
     subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
     assert not (root / "store" / "nights").exists()
 

@@ -48,7 +48,8 @@ def test_the_first_night_that_passes_its_floors_is_accepted_and_no_later_one(mak
     assert read_json(made.ws.night("2026-11-19") / "gate.json")["accepted"] == "2026-11-18"
 
 
-def test_the_accepted_night_run_again_renews_its_acceptance_and_loses_it_where_it_fails(maker):
+def test_the_accepted_night_run_again_with_the_same_version_renews_and_is_never_lost(maker):
+    """Deciding again under a stricter threshold emptied the list, and the next night was accepted: losses forgiven."""
     made = maker(HEAD + FLOOR_AND_MARGIN, n=N)
     one(made, "2026-11-18", results(1))
     first = acceptances(made.ws)
@@ -57,7 +58,17 @@ def test_the_accepted_night_run_again_renews_its_acceptance_and_loses_it_where_i
     assert renewed.night == first[0].night
     assert renewed.scores != first[0].scores
     one(made, "2026-11-18", results(2, 0.2))
-    assert acceptances(made.ws) == []
+    assert acceptances(made.ws) == [renewed]
+
+
+def test_another_version_on_the_accepted_night_is_not_accepted_in_its_place(maker):
+    made = maker(HEAD + FLOOR_AND_MARGIN, n=N)
+    one(made, "2026-11-18", results(1))
+    (first,) = acceptances(made.ws)
+    one(made, "2026-11-18", results(2), systems={"prod": "v2"})
+    assert acceptances(made.ws) == [first]
+    found = one(made, "2026-11-19", results(2))
+    assert any("was run again with other results" in reason for reason in found.reasons)
 
 
 def test_a_persons_acceptance_stands_until_a_person_changes_it(maker):

@@ -31,9 +31,9 @@ def hostile(tmp_path_factory):
     return hostile_nights(tmp_path_factory.mktemp("hostile"), finish)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Debian's Chromium, driven by Playwright."""
+    """Debian's Chromium, driven by Playwright; its event loop ends with the module, for other tests make their own."""
     if CHROMIUM is None:
         pytest.skip("no chromium: apt-get install chromium")
     api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright")

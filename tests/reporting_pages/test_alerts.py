@@ -53,7 +53,7 @@ def test_a_failed_gate_is_one_message_with_its_reasons(maker, inbox):
     (message,) = messages
     assert DAY in message["title"]
     assert "gate: fail" in message["title"]
-    assert "logged faithfulness 0.5" in message["message"]
+    assert "logged: faithfulness is 0.5" in message["message"]
     assert f"ragbench report --date {DAY}" in message["message"]
 
 

@@ -205,7 +205,7 @@ def test_a_night_is_recomputed_from_the_ledger_without_a_call(serve, judge_of, w
     table, release = responses(said), Release(said)
     write_table(ws.night(DAY, "s") / "responses.parquet", table)
     run = judge_answers(ws, DAY, "s", table, release)
-    assert set(run.statuses) == {"scored", "error"}
+    assert set(run.statuses) == {"scored", "error", "failed"}  # failed: an answer that the system did not give
     calls = len(provider.seen)
     again = replay_verdicts(ws, DAY, "s", release)
     assert again.equals(read_table(ws.night(DAY, "s") / "verdicts.parquet"))

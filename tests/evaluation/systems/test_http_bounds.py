@@ -83,7 +83,7 @@ def test_attempts_share_the_deadline(tmp_path):
     begin = time.monotonic()
     (answer,) = run(tmp_path, handler, "q", deadline_s=1, timeout_s=5)
     assert time.monotonic() - begin < 3
-    assert answer.status == "error"
+    assert answer.status == "timed_out"
 
 
 def test_an_answer_that_nests_deeply_is_an_error_of_its_question(tmp_path):
