@@ -11,7 +11,7 @@ was accepted. How a night is compared with it belongs to `baseline` and `linked`
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
