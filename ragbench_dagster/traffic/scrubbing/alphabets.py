@@ -27,6 +27,17 @@ def bounded(body: str, value: str) -> str:
     return f"{'' if _free(value[:1]) else LEFT}{body}{'' if _free(value[-1:]) else RIGHT}"
 
 
+def any_of(values: list[str]) -> str:
+    """One of `values`, each with its edges; those with the same edges share them, for speed."""
+    groups: dict[tuple[bool, bool], list[str]] = {}
+    for value in values:
+        groups.setdefault((_free(value[:1]), _free(value[-1:])), []).append(re.escape(value))
+    return "|".join(
+        f"{'' if first else LEFT}(?:{'|'.join(bodies)}){'' if last else RIGHT}"
+        for (first, last), bodies in groups.items()
+    )
+
+
 def _free(ch: str) -> bool:
     return not (ch.isalnum() or ch == "_") or _UNSPACED.match(ch) is not None
 

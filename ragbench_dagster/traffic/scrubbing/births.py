@@ -51,7 +51,9 @@ _WORDS = (
 
 def births(facts: Facts) -> Iterator[Span]:
     """Dates that are said to be someone's date of birth."""
-    for match in _BIRTH.finditer(facts.text):
+    text = facts.text
+    stretches = facts.around_numbers(100, 60, 3) if facts.skip else [(0, len(text))]
+    for match in (m for begin, end in stretches for m in _BIRTH.finditer(text, begin, end)):
         yield Span(match.start("d"), match.end("d"), "DATE_OF_BIRTH", evidence=Evidence.ANNOUNCED)
 
 

@@ -122,18 +122,20 @@ _TRACES = (
     "[ .", "[punkt", "(punkt", "[punto", "(punto", "[point", "(point", "[arroba", "(arroba", "(ät", "[ät", "[точка", "(точка", "[собака",
     "(собака", "[kropka", "(kropka",
 )  # fmt: skip
-_SAID_AT = (" at ", " arroba ", " chiocciola ", " ät ", "@")
+_TRACE = re.compile("|".join(map(re.escape, _TRACES)) + r"|@ | @")
 _SAID_DOTS = (" dot ", " punkt ", " punto ", " point ", " ponto ")
 
 
 def might_disguise(facts: Facts) -> bool:
     """A trace of a disguise, or words for at and dot; the test is a superset."""
     folded = facts.folded
-    if any(trace in folded for trace in _TRACES) or "@ " in folded or " @" in folded:
+    if _SIGNS.search(folded) and _TRACE.search(folded):
         return True
-    if any(word in folded for word in _SAID_AT):
-        return any(word in folded for word in _SAID_DOTS) or (" at " in folded and _HOST.search(folded) is not None)
-    return False
+    if " at " in folded and "." in folded and _HOST.search(folded):
+        return True
+    return any(word in folded for word in _SAID_DOTS) and any(word in folded for word in _SAID_AT)
 
 
+_SAID_AT = (" at ", " arroba ", " chiocciola ", " ät ", "@")
+_SIGNS = re.compile(r"[\[({<@&\\*_]|hxxp|h__p")
 _HOST = re.compile(rf"\s(?:at|arroba|chiocciola|ät)\s[a-z0-9][\w+.-]*\.{_TLD}(?![\w@])")

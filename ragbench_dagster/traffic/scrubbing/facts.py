@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 _TOKEN = re.compile(r"[^\W\d_]+")
 _DIGIT = re.compile(r"[0-9]")
+
+
+@lru_cache(maxsize=8)
+def _number_of(fewest: int) -> re.Pattern[str]:
+    """So many digits, not far apart."""
+    return re.compile(rf"[0-9](?:[^\n]{{0,7}}?[0-9]){{{fewest - 1}}}")
 
 
 @dataclass
@@ -50,6 +56,18 @@ class Facts:
     def digits(self) -> int:
         """How many digits the text holds."""
         return len(_DIGIT.findall(self.text)) if self.digit else 0
+
+    def around_numbers(self, before: int, after: int, fewest: int) -> list[tuple[int, int]]:
+        """The stretches with a number of `fewest` digits or more, that many characters of text around each included."""
+        stretches: list[tuple[int, int]] = []
+        pattern = _number_of(fewest)
+        for match in pattern.finditer(self.text):
+            begin, end = max(0, match.start() - before), match.end() + after
+            if stretches and begin <= stretches[-1][1]:
+                stretches[-1] = (stretches[-1][0], end)
+            else:
+                stretches.append((begin, end))
+        return stretches
 
     @cached_property
     def at(self) -> bool:

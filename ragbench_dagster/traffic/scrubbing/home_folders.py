@@ -70,15 +70,11 @@ def _somebody(name: str, after: str, lex: Lexicon) -> bool:
 
 
 def might_home(facts: Facts) -> bool:
-    """Every spelling has one of these words beside a separator; the test is a superset."""
-    text = facts.text
-    if "/" not in text and "\\" not in text and "%" not in text and "-" not in text:
-        return False
-    folded = facts.folded
-    return any(word in folded for word in _FOLDERS) or "~" in text
+    """A separator, plain or encoded, right before one of the folders, or a home's short form."""
+    return _HINT.search(facts.text) is not None
 
 
-_FOLDERS = (
-    "users", "home", "documents", "benutzer", "utilisateurs", "usu", "utenti", "gebruikers", "ytkownicy", "anvandare", "användare",
-    "brugere", "brukere", "пользователи", "mail", "crontabs", "media", "profile", "userdata",
-)  # fmt: skip
+_HINT = re.compile(
+    rf"(?:[\\/-]|%5c|%2f)(?:{_USERS}|home|profile|userdata|user|var/(?:spool/)?(?:mail|cron)|run/media|media)|~[a-z]",
+    re.IGNORECASE,
+)

@@ -99,20 +99,21 @@ _GROUPS = re.compile(
 def labelled_numbers(facts: Facts) -> Iterator[Span]:
     """Numbers behind, or before, the words for them."""
     text, folded = facts.text, facts.folded
-    for type_, stems in _STEMS.items():
-        if facts.skip and not any(stem in folded for stem in stems):
-            continue
-        for pattern in (_BEFORE[type_], _AFTER[type_]):
-            for match in pattern.finditer(text):
-                value = match["v"]
-                if _fits(type_, value, match[0]):
-                    yield Span(match.start("v"), match.end("v"), type_, evidence=Evidence.ANNOUNCED)
-    for match in _ACRONYM.finditer(text):
-        if any(import_module(f"stdnum.{name}").is_valid(match["v"]) for name in _CHECKED[match["a"]]):
-            yield Span(match.start("v"), match.end("v"), "NATIONAL_ID", evidence=Evidence.ANNOUNCED)
-    for match in _PLATE.finditer(text):
-        if any(ch.isdigit() for ch in match["v"]):
-            yield Span(match.start("v"), match.end("v"), "VEHICLE_ID", evidence=Evidence.ANNOUNCED)
+    stretches = facts.around_numbers(_WIDTH, _WIDTH, 4) if facts.skip else [(0, len(text))]
+    wanted = [type_ for type_, stems in _STEMS_OF.items() if stretches and (not facts.skip or stems.search(folded))]
+    for begin, end in stretches:
+        for type_ in wanted:
+            for pattern in (_BEFORE[type_], _AFTER[type_]):
+                for match in pattern.finditer(text, begin, end):
+                    if _fits(type_, match["v"], match[0]):
+                        yield Span(match.start("v"), match.end("v"), type_, evidence=Evidence.ANNOUNCED)
+        for match in _ACRONYM.finditer(text, begin, end):
+            if any(import_module(f"stdnum.{name}").is_valid(match["v"]) for name in _CHECKED[match["a"]]):
+                yield Span(match.start("v"), match.end("v"), "NATIONAL_ID", evidence=Evidence.ANNOUNCED)
+    if not facts.skip or any(stem in folded for stem in _PLATE_STEMS):
+        for match in _PLATE.finditer(text):
+            if any(ch.isdigit() for ch in match["v"]):
+                yield Span(match.start("v"), match.end("v"), "VEHICLE_ID", evidence=Evidence.ANNOUNCED)
 
 
 def _fits(type_: str, value: str, whole: str) -> bool:
@@ -144,6 +145,9 @@ _STEMS = {
         " pesel rodn szem taj cnp егн egn oib jmbg emšo emso kimlik amka αμκα αφμ инн снилс aadha pan nhs pps nric kad ktp cccd cmnd 身份 身份證 マイナンバー 個人番号 주민 외국인 เลข आधार זהות ת.ז הוית الهوية القومي căn".split()
     ),
 }  # fmt: skip
+_STEMS_OF = {type_: re.compile("|".join(re.escape(s.casefold()) for s in stems)) for type_, stems in _STEMS.items()}
+_PLATE_STEMS = ("plate", "regist", "kennz", "plaque", "immat", "matr", "targa", "kenteken", "ナンバー", "车牌")
+_WIDTH = 160  # characters around a number in which the words for it stand
 TYPES = tuple(_LABELS)
 
 

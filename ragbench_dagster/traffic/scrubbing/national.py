@@ -15,7 +15,7 @@ from typing import Any
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.traffic.scrubbing import stdnum_ids
-from ragbench_dagster.traffic.scrubbing.alphabets import blanked, bounded
+from ragbench_dagster.traffic.scrubbing.alphabets import any_of, blanked
 from ragbench_dagster.traffic.scrubbing.facts import Facts
 from ragbench_dagster.traffic.scrubbing.spans import Span
 
@@ -102,7 +102,7 @@ def _context(recognizer: Any) -> re.Pattern[str] | None:
     words = sorted({w.lower() for w in recognizer.context or () if len(w) > 1}, key=lambda w: (-len(w), w))
     if not words:
         return None
-    return re.compile("|".join(bounded(re.escape(w), w) for w in words), re.IGNORECASE)
+    return re.compile(any_of(words), re.IGNORECASE)
 
 
 def national_ids(facts: Facts, countries: tuple[str, ...], wanted: frozenset[str]) -> Iterator[Span]:
