@@ -8,6 +8,7 @@ verdicts is tested in people's (../docs/statistics.md).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -121,7 +122,8 @@ def _change(
             test.reason = chain
             return test
         fill_chain(test, chain)
-        known = linked.known(part)
+        judged = linked.failed_part(part)
+        failed = Failed(judged, judged)
     else:
         where = None if part is None else pairs.after.category == part
         change = change_in(pairs, where)
@@ -130,12 +132,12 @@ def _change(
             return test
         fill_change(test, change)
         test.before, test.after = levels(pairs, where)
-        known = known_change(pairs, fix, where)
+        failed = failed_part(pairs, fix, where)
     labelled = _labelled(pairs, fix) if linked is None and part is None else None
     if labelled is not None:
         by_people(test, labelled, fix)
     else:
-        in_peoples_verdicts(test, fix, known)
+        in_peoples_verdicts(test, fix, failed)
     return _close(test, differs)
 
 
@@ -209,18 +211,16 @@ def _per_request(test: Test, pairs: Pairs, fix: Corrector | None, differs: str |
         test.low, test.high = max(-1.0, found.value - half[0]), min(1.0, found.value + half[1])
         test.p = max(test.p, float(special.ndtr(found.value / np.sqrt(found.variance + wider))))
     against(test)
-    lost, won = after.failed[pairs.new], before.failed[pairs.old]
-    known = _worth(b, won & ~lost, share, fix) - _worth(a, lost & ~won, share, fix)
-    in_peoples_verdicts(test, fix, known)
+    in_peoples_verdicts(test, fix, failed_part(pairs, fix, weight=weight))
     return _close(test, differs)
 
 
-def in_peoples_verdicts(test: Test, fix: Corrector | None, known: float = 0.0) -> None:
+def in_peoples_verdicts(test: Test, fix: Corrector | None, failed: Failed | None = None) -> None:
     """Turn a change of a judge's verdicts into one of people's; the test of "no loss" needs no turning.
 
     Args:
-        known: the part of the change that no judge showed: questions at which the system failed on a night. Only
-            the rest is what the judge sees a share of.
+        failed: the part of the change at which the system failed on a night. Only the rest is what the judge sees a
+            share of.
     """
     if fix is None or test.value is None or test.low is None or test.high is None:
         return
@@ -228,10 +228,10 @@ def in_peoples_verdicts(test: Test, fix: Corrector | None, known: float = 0.0) -
     if judge is None or fix.refusal:
         test.reason = f"judge not usable: {fix.refusal}"
         return
+    judged, known = (failed.judged, failed.known) if failed else (0.0, 0.0)
     margin = -test.limit + known
-    seen = people_change(
-        test.value - known, test.low - known, test.high - known, judge.youden_point, *judge.youden, margin
-    )
+    raw, low, high = test.value - judged, test.low - judged, test.high - judged
+    seen = people_change(raw, low, high, judge.youden_point, *judge.youden, margin)
     if seen.value is None or seen.interval is None or not seen.usable:
         test.reason = "judge not usable: it tells good from bad too weakly to show a change"
         return
@@ -243,29 +243,39 @@ def in_peoples_verdicts(test: Test, fix: Corrector | None, known: float = 0.0) -
     test.clears = seen.passes if margin > 0 else test.low > test.limit
 
 
-def known_change(pairs: Pairs, fix: Corrector | None, where: Mask | None = None) -> float:
-    """The part of the mean change that questions make at which the system failed on one of the nights.
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The part of a mean change that questions make at which the system failed on one of the nights."""
 
-    The failure's 0 is known; what the other night's answer was worth is a judge's word, and is corrected as a share.
+    judged: float  # with the other night's verdicts as they are
+    known: float  # with what people would have called those answers
+
+
+def failed_part(pairs: Pairs, fix: Corrector | None, where: Mask | None = None, weight: Floats | None = None) -> Failed:
+    """What failures changed. Their 0 is known; what the other night's answers were worth is a judge's word, and is
+    corrected as a share.
+
+    Args:
+        weight: of each pair, per request; equal ones per question.
     """
     at = np.arange(pairs.n) if where is None else np.flatnonzero(where[pairs.new])
     new, old = pairs.new[at], pairs.old[at]
+    share = np.full(len(at), 1 / max(len(at), 1)) if weight is None else weight / weight.sum()
     lost, won = pairs.after.failed[new], pairs.before.failed[old]
-    weight = np.full(len(at), 1 / max(len(at), 1))
-    return _worth(pairs.after.value[new], won & ~lost, weight, fix) - _worth(
-        pairs.before.value[old], lost & ~won, weight, fix
-    )
+    before = pairs.before.per_request[old] if weight is not None else pairs.before.value[old]
+    after = pairs.after.per_request[new] if weight is not None else pairs.after.value[new]
+    sides = (after, won & ~lost), (before, lost & ~won)
+    judged = [float(share[rows] @ values[rows]) for values, rows in sides]
+    known = [_worth(verdict, float(share[rows].sum()), fix) for verdict, (_, rows) in zip(judged, sides, strict=True)]
+    return Failed(judged[0] - judged[1], known[0] - known[1])
 
 
-def _worth(verdicts: Floats, at: Mask, weight: Floats, fix: Corrector | None) -> float:
-    """Weighted sum of what people would have called good among the rows `at`."""
-    if not at.any():
-        return 0.0
-    judged, share = float(weight[at] @ verdicts[at]), float(weight[at].sum())
-    if fix is None or fix.judge is None or fix.judge.point is None or fix.refusal:
+def _worth(judged: float, share: float, fix: Corrector | None) -> float:
+    """What people would have called good of answers of which a judge passed `judged`; both as shares of all."""
+    if share == 0 or fix is None or fix.judge is None or fix.judge.point is None or fix.refusal:
         return judged
     se, sp = fix.judge.point
-    return (judged - (1 - sp) * share) / (se + sp - 1)
+    return min(share, max(0.0, (judged - (1 - sp) * share) / (se + sp - 1)))
 
 
 def judge_noise(pairs: Pairs, weight: Floats, fix: Corrector | None, identical: Any) -> float:

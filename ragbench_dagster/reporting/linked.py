@@ -35,7 +35,7 @@ class Linked:
             )
         return found
 
-    def known(self, category: str | None = None) -> float:
+    def failed_part(self, category: str | None = None) -> float:
         """The part of the change that questions make at which the system failed on one of two linked nights."""
         tables = [self._values(scores, category) for scores in self.nights]
         failed = [set(scores.ids[scores.failed].tolist()) for scores in self.nights]

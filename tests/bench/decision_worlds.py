@@ -129,3 +129,36 @@ def slow_loss(rng: Rng, loss: float, nights: int = 30, n: int = 2000, margin: fl
         if judge_tests([test], [], [], 10_000, advise=False).verdict == "fail":
             return night, loss * night
     return None, loss * nights
+
+
+def judged_requests(rng: Rng, loss: float, se: float, sp: float, margin: float, changed: float = 0.3) -> GateResult:
+    """A true loss per request under a judge that says the same of all five asks of a question."""
+    world = traffic(rng, 700, 1.0)
+    n, share = len(world["weight"]), world["weight"] / world["weight"].sum()
+    truth = (rng.random(n) < 0.85).astype(float)
+    moved = rng.random(n) < changed
+    tonight = truth.copy()
+    order = rng.permutation(np.flatnonzero(truth > 0.5))
+    lost = order[np.cumsum(share[order]) <= loss]
+    tonight[lost] = 0.0
+    moved[lost] = True
+    old = sim.judged(rng, truth, se, sp)
+    new = np.where(moved, sim.judged(rng, tonight, se, sp), old)
+    keys = np.array([f"k{i}" for i in range(n)], dtype=object)
+    other = np.where(moved, np.array([f"new{i}" for i in range(n)], dtype=object), keys)
+    asks = np.where(heavy_questions(world["weight"]), 5, 1).astype(np.int64)
+    before = sim.scores(old, "faithfulness", keys=keys, asks=asks, **world)
+    after = sim.scores(new, "faithfulness", keys=other, asks=asks, **world)
+    true_margin = float(share[lost].sum()) if loss else margin
+    return sim.decided(before, after, Threshold(margin=true_margin, per="request"), sim.labelled_judge(rng, se, sp))
+
+
+def failures_under_a_weak_judge(rng: Rng, n: int, se: float, sp: float, failing: float, good: float, margin: float):
+    """Answers turn into failures at questions of which the share `good` was answered right; nothing else changes."""
+    truth = (rng.random(n) < 0.85).astype(float)
+    lost = rng.random(n) < failing
+    truth[lost] = (rng.random(int(lost.sum())) < good).astype(float)
+    old = sim.judged(rng, truth, se, sp)
+    status = np.where(lost, "failed", "scored").astype(object)
+    before, after = sim.scores(old, "faithfulness"), sim.scores(np.where(lost, 0.0, old), "faithfulness", status=status)
+    return sim.decided(before, after, Threshold(margin=margin), sim.labelled_judge(rng, se, sp, 500, 500))

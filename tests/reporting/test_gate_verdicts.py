@@ -299,3 +299,33 @@ def test_a_forks_pull_request_without_a_key_has_one_reason_and_retrieval_still_d
         found = decide(made.ws, day)
         assert found.verdict == verdict
         assert found.reasons[-1] == "faithfulness, relevancy: no judge key in this run"
+
+
+def test_the_default_floor_of_answered_is_cleared_by_a_system_that_answers_everything(maker):
+    """612 of 612 answered, about 279 things: it read as 154 independent questions and closed the gate for ever."""
+    made = maker(
+        "metrics: ['hit_rate@5']\nthresholds: {'hit_rate@5': {min: 0.5}}\nsystems: {s: {kind: logged}}\n", n=300
+    )
+    release = made.make_release(expected_doc_ids=[[f"d{i // 4}"] for i in range(300)])
+    day = made.night({"s": {"hit_rate@5": np.ones(300), "answered": np.ones(300)}}, release=release)
+    found = decide(made.ws, day)
+    assert found.verdict == "pass"
+    (row,) = [r for r in found.rows if r["metric"] == "answered" and r["kind"] == "floor"]
+    assert row["verdict"] == "pass"
+
+
+def test_a_graded_head_that_broke_is_said_first_too(maker):
+    """The eight most asked questions fell from 1 to 0 on mrr@10: no line, and it passed."""
+    made = maker(
+        "metrics: ['mrr@10']\nthresholds: {'mrr@10': {min: 0.3, margin: 0.05}}\nsystems: {s: {kind: logged}}\n", n=400
+    )
+    made.weights = np.r_[np.full(8, 300.0), np.full(392, 10.0)]
+    release = made.make_release()
+    graded = np.tile([1.0, 0.5, 0.25, 1.0], 100)
+    graded[:8] = 1.0
+    made.night({"s": {"mrr@10": graded}}, day="2026-11-19", release=release)
+    assert decide(made.ws, "2026-11-19").verdict == "pass"
+    made.night({"s": {"mrr@10": np.r_[np.zeros(8), graded[8:]]}}, day="2026-11-20", release=release)
+    found = decide(made.ws, "2026-11-20")
+    assert "8 of the 50 most asked questions were right" in found.reasons[0]
+    assert found.verdict == "inconclusive"

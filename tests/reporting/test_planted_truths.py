@@ -66,3 +66,22 @@ def test_a_small_loss_every_night_fails_before_two_margins_are_lost():
     lost = [worlds.slow_loss(rng, 0.005) for _ in range(12)]
     assert all(night is not None and loss <= 0.06 for night, loss in lost)
     assert all(worlds.slow_loss(rng, 0.0, nights=14)[0] is None for _ in range(6))
+
+
+@pytest.mark.parametrize(("se", "sp"), [(0.95, 0.6), (0.97, 0.9)])
+def test_a_judges_errors_on_heavy_questions_pass_no_loss_per_request(se, sp):
+    """Five equal verdicts on one answer are one verdict: taken as certain they passed .10 to .29 of nights."""
+    rng = np.random.default_rng(8)
+    found = [worlds.judged_requests(rng, 0.05, se, sp, 0.05).verdict for _ in range(150)]
+    assert share(found, ("pass",)) <= 0.035 + 2 * np.sqrt(0.035 * 0.965 / 150)
+    quiet = [worlds.judged_requests(rng, 0.0, se, sp, 0.05).verdict for _ in range(150)]
+    assert share(quiet, ("fail",)) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 150)
+
+
+def test_failures_of_the_system_are_worth_what_people_would_have_called_the_answers():
+    """Under (.75, .95) the judge calls a quarter of the good answers bad: their loss read as .037 of .050 and passed."""
+    rng = np.random.default_rng(9)
+    lost = [worlds.failures_under_a_weak_judge(rng, 2000, 0.75, 0.95, 0.056, 0.9, 0.05).verdict for _ in range(60)]
+    assert share(lost, ("pass",)) <= 0.15  # .40 before
+    hard = [worlds.failures_under_a_weak_judge(rng, 2000, 0.95, 0.6, 0.066, 0.3, 0.03).verdict for _ in range(60)]
+    assert share(hard, ("fail",)) <= 0.15  # .95 before: the answers were bad anyway
