@@ -88,7 +88,8 @@ class Corrector:
             weak = JudgeDraws.of(sample.table)
             if weak.youden[0] <= MIN_YOUDEN:
                 return humans_only(sample, "the judge is too weak to add to them")
-            return from_labels(scores.value[at], weights, sample)
+            counted = clustered_estimate(scores.value[at], scores.cluster[at], weights, scores.share)
+            return from_labels(scores.value[at], weights, sample, independent=counted.n_effective)
         if self.judge is None or self.refusal:
             return Corrected("none", None, None, self.refusal or "")
         share, size = self._judged(scores, at) if weights is None else self._requests(scores, at)
@@ -122,7 +123,9 @@ class Corrector:
             return None
         rows, human, weights = (np.array(column, dtype=float) for column in zip(*found, strict=True))
         own = rows.astype(int)
-        return LabelledSample(scores.value[own], human, weights * scores.weight[own] if per_request else weights)
+        together = clustered_estimate(human, scores.cluster[own], None, True)
+        worth = min(1.0, together.n_effective / len(human))
+        return LabelledSample(scores.value[own], human, weights * scores.weight[own] if per_request else weights, worth)
 
     def extras(self, corrected: Corrected) -> dict[str, Any]:
         found: dict[str, Any] = {"note": self.note} if self.note else {}

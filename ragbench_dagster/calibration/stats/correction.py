@@ -133,30 +133,44 @@ def rogan_gladen(passing: float, n: float, judge: JudgeDraws, checked: bool = Fa
 
 @dataclass(frozen=True, slots=True)
 class LabelledSample:
-    """Tonight's answers with human labels: verdicts, labels and sampling weights of the labelled rows."""
+    """Tonight's answers with human labels: verdicts, labels and sampling weights of the labelled rows.
+
+    `worth` is how many independent rows one of them counts like, where several are about one thing.
+    """
 
     judge: Floats
     human: Floats
     weights: Floats
+    worth: float = 1.0
 
     @property
     def table(self) -> Table:
         return Table.of(self.human, self.judge)
 
 
-def from_labels(verdicts: Floats, weights: Floats | None, sample: LabelledSample, draws: int = DRAWS) -> Corrected:
+def from_labels(
+    verdicts: Floats,
+    weights: Floats | None,
+    sample: LabelledSample,
+    draws: int = DRAWS,
+    independent: float | None = None,
+) -> Corrected:
     """Method (a): all rows' verdicts (labelled ones among them) and a random labelled sample of them.
 
     With weights each share stands on its own effective n (Kish per verdict group).
+
+    Args:
+        independent: independent rows that all verdicts count like, where several are about one thing.
     """
     w = np.ones(len(verdicts)) if weights is None else weights
     n = effective_n(verdicts, w) if weights is not None else float(len(verdicts))
+    n = n if independent is None else min(n, independent)
     q = float(w @ verdicts) / float(w.sum())
     groups = [sample.judge > 0.5, sample.judge <= 0.5]
     shares, sizes = [], []
     for group in groups:
         own = sample.weights[group]
-        sizes.append(kish(own))
+        sizes.append(kish(own) * sample.worth)
         shares.append(float(own @ sample.human[group]) / float(own.sum()) if len(own) else 0.5)
     rng = np.random.default_rng(SEED + 2)
     draws_q = rng.beta(q * n + 0.5, (1 - q) * n + 0.5, draws)
@@ -169,7 +183,7 @@ def from_labels(verdicts: Floats, weights: Floats | None, sample: LabelledSample
 
 def humans_only(sample: LabelledSample, reason: str) -> Corrected:
     """The labelled sample alone, Wilson: where the judge cannot be used."""
-    n = kish(sample.weights)
+    n = kish(sample.weights) * sample.worth
     share = float(sample.weights @ sample.human) / float(sample.weights.sum())
     rng = np.random.default_rng(SEED + 3)
     draws = rng.beta(share * n + 0.5, (1 - share) * n + 0.5, DRAWS)
