@@ -45,6 +45,11 @@ _KEY_SHAPE = re.compile(
     r"|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|AKIA[0-9A-Z]{12,}|AIza[\w-]{30,}|hf_[A-Za-z0-9]{20,}|gsk_\w{20,}"
     r"|eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?|SG\.[\w-]{16,}\.[\w-]{16,}|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*)"
 )
+# `host=h user=u password=...`, `Server=...;Pwd=...;`: connection strings that hold a password
+_IN_CONNECTION = re.compile(
+    r"(?:^|[\s;])(?P<name>pass(?:w(?:or)?d|phrase)?|pwd|secret|account-?key|shared-?access-?key)\s*=\s*(?P<value>[^\s;]+)",
+    re.IGNORECASE,
+)
 _OPAQUE = re.compile(r"[A-Za-z0-9_+/=.~-]{16,}")
 
 
@@ -186,6 +191,10 @@ def literal_secrets(text: str, suggested: str = "NAME") -> Iterator[str]:
                     f"holds a secret ({found['name'][:40]}); write {found['name'][:40]}=${{{name}}} in its place "
                     f"and set the variable {name}"
                 )
+    for found in _IN_CONNECTION.finditer(text):
+        if not _is_variables(found["value"]) and "://" not in text:
+            name = _variable(suggested, "password")
+            yield (f"holds a password; write {found['name'][:40]}=${{{name}}} in its place and set the variable {name}")
     if _KEY_SHAPE.search(text):
         name = _variable(suggested, "key")
         yield f"holds a key; write ${{{name}}} in its place and set the variable {name}"

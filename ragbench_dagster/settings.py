@@ -16,7 +16,7 @@ import yaml
 from pydantic import ValidationError, ValidationInfo, field_validator, model_validator
 
 from ragbench_dagster import masking
-from ragbench_dagster.credentials import Concealed, secrets_in, variables_of
+from ragbench_dagster.credentials import Concealed, looks_secret, secrets_in, variables_of
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.inputs import Undecodable, decoded, read_text
 from ragbench_dagster.settings_parts import (
@@ -166,7 +166,8 @@ class Settings(Model):
     def _names(cls, value: dict[str, Any]) -> dict[str, Any]:
         for name in value:
             if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-                raise ValueError(f"{name!r}: a system's name matches [a-z][a-z0-9_]*")
+                shown = repr(name) if len(name) <= 30 and not looks_secret(name) else "a name here"
+                raise ValueError(f"{shown}: a system's name matches [a-z][a-z0-9_]*")
         return value
 
     @field_validator("thresholds")

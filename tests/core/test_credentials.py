@@ -37,6 +37,8 @@ REFUSED = [
     (f"systems: {{prod: {{kind: engine, engine: 'a:b', params: {{api_key: {S}}}}}}}", "${PROD_API_KEY}"),
     (f"systems: {{prod: {{kind: engine, engine: 'a:b', params: {{db: {{dsn: 'mysql://me:{S}@h/d'}}}}}}}}", "${PROD_DB_DSN_PASSWORD}"),
     ("systems: {prod: {kind: engine, engine: 'a:b', params: {model: sk-abcdefghijklmnop1234}}}", "${PROD_MODEL_KEY}"),
+    (f"systems: {{prod: {{kind: engine, engine: 'a:b', params: {{dsn: 'host=h user=u password={S}'}}}}}}", "${PROD_DSN_PASSWORD}"),
+    (f"systems: {{prod: {{kind: http, url: 'https://x.example/', request: {{query: q, dsn: {{const: 'Server=h;Pwd={S};'}}}}}}}}", "PASSWORD}"),
     (f"alerts: {{urls_env: 'slack://{S}/x'}}", "alerts.urls_env"),
 ]  # fmt: skip
 

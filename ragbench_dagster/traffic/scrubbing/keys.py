@@ -103,6 +103,18 @@ _NUMBERED = re.compile(
     r"(?P<v>\d[\d -]{1,8}\d)(?![A-Za-z0-9_-])",
     re.IGNORECASE,
 )
+# A session's key: behind the names that frameworks give its cookie or field, or with the prefix that says so.
+_SESSION = re.compile(
+    rf"{LEFT}(?:[\w.-]{{0,30}}?(?:session[ _-]?(?:id|key)|sess[ _-]?id|jsessionid|phpsessid|aspsessionid\w{{0,8}}"
+    r"|asp\.net_sessionid|connect\.sid|csrf(?:token)?|xsrf(?:-token)?)|sid|session)"
+    rf"(?:[\"']?\s{{0,2}}(?:=>|:=|=|:|\bis\b)\s{{0,2}}[\"']?|\s)(?P<v>[A-Za-z0-9%._~+/=-]{{12,500}})",
+    re.IGNORECASE,
+)
+_SESSION_PREFIX = re.compile(
+    r"(?<![A-Za-z0-9])(?:sess|session|sid|tok|token|rt|at|auth|jti|csrf|nonce)[_-](?P<v>[A-Za-z0-9]{16,255})(?![A-Za-z0-9])",
+    re.IGNORECASE | re.ASCII,
+)
+_SESSION_WORDS = ("sess", "sid", "srf", "tok", "rt_", "rt-", "at_", "at-", "auth", "jti", "nonce")
 _NAMED_WORDS = (
     "key", "secret", "token", "pas", "pw", "contrase", "senha", "wachtwoord", "credential",
     *(word.casefold() for word in _FOREIGN_WORD.split("|")),
@@ -171,6 +183,8 @@ def secrets(facts: Facts) -> Iterator[Span]:
             value = match["v"].rstrip(".,;:?)]}")
             if _mixed(value) and not _THING.fullmatch(value):
                 yield Span(match.start("v"), match.start("v") + len(value), "SECRET", evidence=Evidence.BESIDE)
+    if facts.digit and any(word in folded for word in _SESSION_WORDS):
+        yield from _sessions(text)
     if facts.digit:
         for match in _RANDOM.finditer(text):
             if _random(match[0]):
@@ -178,6 +192,18 @@ def secrets(facts: Facts) -> Iterator[Span]:
     if facts.digit and any(word in folded for word in _NUMBER_WORDS):
         for match in _NUMBERED.finditer(text):
             yield Span(match.start("v"), match.end("v"), "SECRET", evidence=Evidence.ANNOUNCED)
+
+
+def _sessions(text: str) -> Iterator[Span]:
+    """Keys of sessions: what stands behind their names, and what their prefixes announce."""
+    for match in _SESSION.finditer(text):
+        value = match["v"].rstrip(".,")
+        if sum(c.isdigit() for c in value) >= 3 and any(c.isalpha() for c in value) and not _THING.fullmatch(value):
+            yield Span(match.start("v"), match.start("v") + len(value), "SECRET", evidence=Evidence.ANNOUNCED)
+    for match in _SESSION_PREFIX.finditer(text):
+        value = match["v"]
+        if sum(c.isdigit() for c in value) >= 3 and any(c.isalpha() for c in value):
+            yield Span(match.start(), match.end(), "SECRET")
 
 
 def might_secret(facts: Facts) -> bool:

@@ -39,7 +39,7 @@ from ragbench_dagster.traffic.scrubbing.placeholders import Numbering, Request, 
 from ragbench_dagster.traffic.scrubbing.spans import PLACEHOLDER, Evidence, Span, clear_of, resolve
 from ragbench_dagster.traffic.scrubbing.view import View, view_of
 
-RULES = "2026-12-01"  # changed with every change of the rules that can change a result
+RULES = "2026-12-02"  # changed with every change of the rules that can change a result
 _CLOSING = re.compile(r"</([A-Z][A-Z0-9_]*)>")
 _MASK = "\ue000"  # private use: no letter, no digit, no space
 CACHE_CHARS = 8_000_000  # characters of distinct texts whose spans are remembered
