@@ -128,7 +128,7 @@ class Lexicon:
         dictionary = self._dictionary
         if key in dictionary:
             return True
-        if len(key) < 5 or not key.isascii():
+        if not 5 <= len(key) <= _LONGEST or not key.isascii():
             return False
         if _stem_in(key, dictionary) or (len(key) > 7 and _LEARNED.search(key)):
             return True
@@ -136,12 +136,16 @@ class Lexicon:
             return True
         if any(key.startswith(p) and len(key) - len(p) > 4 and key[len(p) :] in self._ordinary for p in _PREFIXES):
             return True
-        return len(key) > 6 and any(self._half(key[:at]) and self._half(key[at:]) for at in range(3, len(key) - 3))
+        # no compound is longer, and every cut of a word of 100 kB would take minutes
+        return 6 < len(key) <= _LONGEST and any(
+            self._half(key[:at]) and self._half(key[at:]) for at in range(3, len(key) - 3)
+        )
 
     def _half(self, part: str) -> bool:
         return part in self._ordinary and (part in self._dictionary or len(part) > 4 or part in _SHORT)
 
 
+_LONGEST = 60  # letters of a word
 _SHORT = frozenset({"aus", "info", "tech", "med", "app"})  # first halves of made-up names of services
 
 

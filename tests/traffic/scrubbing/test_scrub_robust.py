@@ -48,3 +48,15 @@ def test_control_characters_and_emoji_do_not_move_offsets(scrubber):
     text = "\x00😀\u202e\u200b mail ana@example.com \U0001f469\u200d\U0001f4bb\x00"
     (span,) = scrubber.spans(text)
     assert text[span.start : span.end] == "ana@example.com"
+
+
+def test_a_word_of_a_hundred_thousand_letters_takes_no_minutes():
+    """Every cut of it was looked up as a compound: the doctor hung on one such line."""
+    import time
+
+    from ragbench_dagster.traffic.scrubbing.lexicon import lexicon
+
+    begin = time.process_time()
+    for letter in "aXz":
+        lexicon().flags(letter * 100_000)
+    assert time.process_time() - begin < 2
