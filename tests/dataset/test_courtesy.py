@@ -1,6 +1,7 @@
 """Courtesy goes by structure, in wordings that no list of ours was made from, and content in courteous words stays.
 
-The frames and pairs in `politeness/` were written before the rule was, and are not what it was tuned on.
+The frames and pairs in `politeness/` were written before the rule was. Some misses of the first measure (.820) were
+mended after they had been seen, so what merges today (.915) flatters the rule.
 """
 
 from __future__ import annotations
