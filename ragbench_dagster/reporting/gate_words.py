@@ -95,7 +95,7 @@ def _on(test: Test) -> str:
         return f" on {test.n:,} answers"
     what = "requests" if test.per == "request" else "questions"
     line = f" on {test.n:,} {what}"
-    if test.clusters is not None and test.clusters < test.n and test.independent is not None:
+    if test.clusters is not None and test.independent is not None and test.clusters < test.n > round(test.independent):
         about = f"by {test.clusters:,} people" if test.per == "request" else f"about {test.clusters:,} things"
         line += f" {about}, which count like {test.independent:,.0f} independent ones"
         if test.independent < 30:
