@@ -114,6 +114,7 @@ _SESSION_PREFIX = re.compile(
     r"(?<![A-Za-z0-9])(?:sess|session|sid|tok|token|rt|at|auth|jti|csrf|nonce)[_-](?P<v>[A-Za-z0-9]{16,255})(?![A-Za-z0-9])",
     re.IGNORECASE | re.ASCII,
 )
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _SESSION_WORDS = ("sess", "sid", "srf", "tok", "rt_", "rt-", "at_", "at-", "auth", "jti", "nonce")
 _NAMED_WORDS = (
     "key", "secret", "token", "pas", "pw", "contrase", "senha", "wachtwoord", "credential",
@@ -198,6 +199,8 @@ def _sessions(text: str) -> Iterator[Span]:
     """Keys of sessions: what stands behind their names, and what their prefixes announce."""
     for match in _SESSION.finditer(text):
         value = match["v"].rstrip(".,")
+        if _UUID.fullmatch(value):  # names a session in a ticket or a trace; whoever has it cannot use it
+            continue
         if sum(c.isdigit() for c in value) >= 3 and any(c.isalpha() for c in value) and not _THING.fullmatch(value):
             yield Span(match.start("v"), match.start("v") + len(value), "SECRET", evidence=Evidence.ANNOUNCED)
     for match in _SESSION_PREFIX.finditer(text):
