@@ -1,9 +1,15 @@
 """Shared fixtures. Data for tests is read from RAGBENCH_SHARED, else `../shared` beside the repository."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
+
+# A suite that a shell starts in the background ignores signals, and hands that on to every process it starts.
+for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 
 def shared_folder() -> Path | None:
