@@ -10,22 +10,8 @@ from pathlib import Path
 
 import typer
 
-from ragbench_dagster.commands import (
-    accept,
-    dev,
-    doctor,
-    forget,
-    init,
-    judge,
-    label,
-    mapping,
-    night,
-    prune,
-    releases,
-    stages,
-    views,
-)
-from ragbench_dagster.commands.common import complain
+from ragbench_dagster.commands import doctor, judge, label, releases, removal, run, setup, stages, stored
+from ragbench_dagster.commands.options import complain
 from ragbench_dagster.errors import Interrupted, RunFailed, UserError
 from ragbench_dagster.masking import guard_logs
 
@@ -36,24 +22,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("init")(init.init)
-app.command("run")(night.run)
-app.command("dev")(dev.dev)
-app.command("gate")(night.gate)
-app.command("accept")(accept.accept)
-app.command("report")(views.report)
-app.command("leaderboard")(views.leaderboard)
-app.command("failures")(views.failures)
-app.command("history")(views.history)
+app.command("init")(setup.init)
+app.command("run")(run.run)
+app.command("dev")(setup.dev)
+app.command("gate")(run.gate)
+app.command("accept")(run.accept)
+app.command("report")(stored.report)
+app.command("leaderboard")(stored.leaderboard)
+app.command("failures")(stored.failures)
+app.command("history")(stored.history)
 app.command("estimate")(judge.estimate)
 app.command("reproduce")(judge.reproduce)
 app.command("calibrate")(judge.calibrate)
 app.command("doctor")(doctor.doctor)
-app.command("forget")(forget.forget)
-app.command("prune")(prune.prune)
+app.command("forget")(removal.forget)
+app.command("prune")(removal.prune)
 app.add_typer(releases.app, name="releases")
 app.add_typer(label.app, name="label")
-app.add_typer(mapping.app, name="logs")
+app.add_typer(doctor.app, name="logs")
 app.add_typer(stages.app, name="stage")
 
 

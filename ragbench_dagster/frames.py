@@ -63,7 +63,7 @@ class Night:
     @cached_property
     def examples(self) -> pd.DataFrame:
         """The examples of the night's release (records.EXAMPLES); the release's hash is verified."""
-        from ragbench_dagster.dataset.releases import load_release
+        from ragbench_dagster.dataset.release import load_release
 
         return load_release(self.ws, self.manifest["release"]).examples.to_pandas()
 

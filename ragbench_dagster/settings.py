@@ -18,7 +18,7 @@ from pydantic import ValidationError, ValidationInfo, field_validator, model_val
 from ragbench_dagster import masking
 from ragbench_dagster.credentials import Concealed, looks_secret, secrets_in, variables_of
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.inputs import Undecodable, decoded, read_text
+from ragbench_dagster.io.inputs import Undecodable, decoded, read_text
 from ragbench_dagster.settings_parts import (
     ANSWERED,
     COST,

@@ -34,11 +34,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ragbench_dagster.access import FILE, private_folder
+from ragbench_dagster.access import FILE, private_folder, workspace_key
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.inputs import Undecodable, decoded, open_regular, read_regular
+from ragbench_dagster.io.inputs import Undecodable, decoded, open_regular, read_regular
 from ragbench_dagster.settings import Settings, load_settings
-from ragbench_dagster.workspace_key import workspace_key
 
 
 def dumps(value: Any) -> str:

@@ -15,9 +15,9 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from ragbench_dagster.calibration.judged import passing_of, statuses
-from ragbench_dagster.calibration.stats.intervals import wilson
+from ragbench_dagster.calibration.judged_rows import passing_of, statuses
 from ragbench_dagster.records import Item, Verdict
+from ragbench_dagster.stats.intervals import wilson
 from ragbench_dagster.store import digest
 
 

@@ -5,21 +5,26 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ragbench_dagster.commands.common import (
+from ragbench_dagster.commands.options import (
     JsonOption,
     WorkspaceOption,
     complain,
     open_workspace,
     print_json,
     print_table,
+    say,
 )
 from ragbench_dagster.commands.repair import repair
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace, read_json
+
+if TYPE_CHECKING:
+    from ragbench_dagster.traffic.preview import Shape
 
 Finding = tuple[str, str, str]  # error | warning | ok, where, one line
 
@@ -93,7 +98,7 @@ def logs(ws: Workspace) -> Iterator[Finding]:
             said.setdefault(line.lstrip("0123456789, "), []).append(day)
     for line, days in said.items():
         yield "warning", "logs", f"{line} ({len(days)} days, the first is {days[0]})"
-    from ragbench_dagster.traffic.findings import findings
+    from ragbench_dagster.traffic.privacy import findings
 
     for line in findings(ws, past):
         yield "error" if "not read" in line else "warning", "logs", line
@@ -129,9 +134,8 @@ def fields(ws: Workspace) -> Iterator[Finding]:
 
 
 def inputs(ws: Workspace) -> Iterator[Finding]:
-    from ragbench_dagster.calibration.rows import other_labels, read_calibration
-    from ragbench_dagster.dataset.corpus import read_corpus
-    from ragbench_dagster.dataset.labels import read_labels
+    from ragbench_dagster.calibration.labelled_answers import other_labels, read_calibration
+    from ragbench_dagster.dataset.labels import read_corpus, read_labels
 
     builtin = [s for s in ws.settings.systems.values() if getattr(s, "engine", "").startswith("ragbench_dagster.")]
     if builtin and not ws.corpus.exists():
@@ -164,7 +168,7 @@ def scrubbing(ws: Workspace) -> Iterator[Finding]:
 
 
 def releases(ws: Workspace) -> Iterator[Finding]:
-    from ragbench_dagster.dataset.releases import list_releases, load_release
+    from ragbench_dagster.dataset.release import list_releases, load_release
 
     for row in list_releases(ws):
         try:
@@ -179,7 +183,7 @@ def releases(ws: Workspace) -> Iterator[Finding]:
 
 
 def labels_fit(ws: Workspace) -> Iterator[Finding]:
-    from ragbench_dagster.evaluation.night import label_fit
+    from ragbench_dagster.evaluation.pipeline import label_fit
 
     found = label_fit(ws)
     if found["labels"]:
@@ -194,7 +198,7 @@ def ledger(ws: Workspace) -> Iterator[Finding]:
 
 
 def judge(ws: Workspace) -> Iterator[Finding]:
-    from ragbench_dagster.evaluation.session import evaluators_for
+    from ragbench_dagster.evaluation.judge_session import evaluators_for
 
     settings = ws.settings.judge
     evaluators_for(ws.settings.judged_metrics, settings, ws)  # a fault of the settings is an error of its own
@@ -207,7 +211,7 @@ def judge(ws: Workspace) -> Iterator[Finding]:
 
 def decisions(ws: Workspace) -> Iterator[Finding]:
     """What nights like the last one decide: margins, floors and labels."""
-    from ragbench_dagster.reporting.outlooks import decision_advice
+    from ragbench_dagster.reporting.gate.outlook import decision_advice
 
     nights = sorted(p.parent.name for p in ws.night("x").parent.glob("????-??-??/summary.json"))
     if not nights:
@@ -255,3 +259,60 @@ PARTS: list[Callable[[Workspace], Iterator[Finding]]] = [
     space,
     access,
 ]
+
+# `ragbench logs check`: what the night would read, before a night.
+
+app = typer.Typer(help="The log files, before a night.", no_args_is_help=True)
+_LONGEST = 120  # characters of a text that are shown
+
+
+@app.callback()
+def logs_() -> None:
+    """The log files, before a night."""
+
+
+@app.command("check")
+def check(
+    n: Annotated[int, typer.Option("-n", min=1, help="Lines of each file that are looked at.")] = 20,
+    workspace: WorkspaceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the first lines of each log file as they are read: fields, what nobody reads, three scrubbed requests."""
+    from ragbench_dagster.traffic.preview import preview
+
+    found = preview(open_workspace(workspace), n)
+    if as_json:
+        facts = {"files": found.files, "looked_at": found.looked_at}
+        print_json({**facts, "shapes": list(map(_as_json, found.shapes)), "requests": found.requests})
+        return
+    if found.looked_at < found.files:
+        say(f"looked at {found.looked_at} of {found.files} files")
+    for shape in found.shapes:
+        _print_shape(shape)
+    rows = [[row["day"], _cut(row["query"]), _cut(row["response"]), len(row["source_nodes"] or ()), row["latency_ms"],
+             row["category"]] for row in found.requests]  # fmt: skip
+    if rows:
+        print_table("Read as (scrubbed)", ["day", "query", "response", "passages", "ms", "category"], rows)
+
+
+def _as_json(shape: Shape) -> dict[str, Any]:
+    read = {ours: {"from": where, "there": there} for ours, (where, there) in shape.read.items()}
+    return {**asdict(shape), "read": read, "hints": shape.hints}
+
+
+def _print_shape(shape: Shape) -> None:
+    more = f" and {len(shape.files) - 1} more" if len(shape.files) > 1 else ""
+    title = f"{shape.files[0]}{more}: {shape.lines} lines, {shape.requests} read"
+    rows = [[ours, where if there else f"{where} (not there)", there] for ours, (where, there) in shape.read.items()]
+    if shape.requests:
+        print_table(title, ["field", "read from", "there"], rows)
+    rest = [["bad line", reason, count] for reason, count in sorted(shape.bad.items(), key=lambda item: -item[1])]
+    rest += [["kept out", "by traffic.where", shape.left_out]] if shape.left_out else []
+    rest += [["not read", name, None] for name in shape.unmapped]
+    rest += [["hint", hint, None] for hint in shape.hints]
+    if rest:
+        print_table("" if shape.requests else title, ["", "", "lines"], rest)
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None or len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

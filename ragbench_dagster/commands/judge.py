@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ragbench_dagster.commands.common import (
+from ragbench_dagster.commands.options import (
     DateOption,
     JsonOption,
     SampleOption,
@@ -27,7 +27,7 @@ def estimate(
 ) -> None:
     """Calls, tokens, cost and time of a night before it runs; what the ledger holds is free."""
     from ragbench_dagster.evaluation.estimate import estimate_night
-    from ragbench_dagster.orchestration.launch import choose_day, prepare_dataset
+    from ragbench_dagster.orchestration.runs import choose_day, prepare_dataset
 
     ws = open_workspace(workspace, sample)
     day, _ = choose_day(ws, parse_day(date))
@@ -73,8 +73,8 @@ def calibrate(
     as_json: JsonOption = False,
 ) -> None:
     """Check the judge against people now; with --accept, record today's judge as the reference."""
-    from ragbench_dagster.calibration.night import agreement_rows, calibrate_now
-    from ragbench_dagster.calibration.reference import accept_reference, rounds_line
+    from ragbench_dagster.calibration.calibrate import agreement_rows, calibrate_now
+    from ragbench_dagster.calibration.sentinel import accept_reference, rounds_line
 
     ws = open_workspace(workspace)
     with progress_bar() as progress:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ragbench_dagster.commands.common import (
+from ragbench_dagster.commands.options import (
     DateOption,
     JsonOption,
     WorkspaceOption,
@@ -40,8 +40,8 @@ def next_(
 
         write_rows(rows)
         return
-    from ragbench_dagster.dataset.export_register import register
-    from ragbench_dagster.dataset.frozen import latest
+    from ragbench_dagster.dataset.export import register
+    from ragbench_dagster.dataset.release import latest
 
     write_queue(rows, to)
     register(ws, "queue", to, latest(ws).id)  # type: ignore[union-attr]  # rows come from it
@@ -76,7 +76,7 @@ def answers_(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Draw a random sample of a night's answers for people to grade: the best correction of the judge there is."""
-    from ragbench_dagster.calibration.sampling import label_sample
+    from ragbench_dagster.calibration.label_sample import label_sample
 
     ws = open_workspace(workspace)
     day = last_night(ws, date)
@@ -95,7 +95,7 @@ def audit_(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Draw a few of the week's answers for people to grade, blind to the verdict: do the judge's errors still hold?"""
-    from ragbench_dagster.calibration.audit import draw_audit
+    from ragbench_dagster.calibration.label_audit import draw_audit
 
     ws = open_workspace(workspace)
     day = last_night(ws, date)
@@ -118,8 +118,8 @@ def changes_(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Draw answers that changed since a night, old and new, for people to grade: does the judge see the change?"""
-    from ragbench_dagster.calibration.changes import draw_changes
-    from ragbench_dagster.reporting.compare import night_compared
+    from ragbench_dagster.calibration.label_changes import draw_changes
+    from ragbench_dagster.reporting.comparability import night_compared
 
     ws = open_workspace(workspace)
     day = last_night(ws, date)

@@ -7,14 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ragbench_dagster.commands.common import (
-    JsonOption,
-    WorkspaceOption,
-    cell,
-    open_workspace,
-    print_json,
-    print_table,
-)
+from ragbench_dagster.commands.options import JsonOption, WorkspaceOption, cell, open_workspace, print_json, print_table
 from ragbench_dagster.errors import UserError
 
 app = typer.Typer(help="Frozen dataset versions.", no_args_is_help=True)
@@ -23,7 +16,7 @@ ReleaseArgument = Annotated[str, typer.Argument(help="Release id, or a day YYYY-
 
 def _find(ws, name: str):  # type: ignore[no-untyped-def]
     """The release of an id or of a day."""
-    from ragbench_dagster.dataset.releases import load_release, resolve
+    from ragbench_dagster.dataset.release import load_release, resolve
 
     if len(name) == 10:
         found = resolve(ws, name)
@@ -36,7 +29,7 @@ def _find(ws, name: str):  # type: ignore[no-untyped-def]
 @app.command("list")
 def list_(workspace: WorkspaceOption = None, as_json: JsonOption = False) -> None:
     """All releases with their sizes."""
-    from ragbench_dagster.dataset.releases import list_releases
+    from ragbench_dagster.dataset.release import list_releases
 
     rows = list_releases(open_workspace(workspace))
     if as_json:
@@ -70,7 +63,7 @@ def diff(
     a: ReleaseArgument, b: ReleaseArgument, workspace: WorkspaceOption = None, as_json: JsonOption = False
 ) -> None:
     """What changed from A to B: added, removed, re-labelled, re-weighted, and the shift by category."""
-    from ragbench_dagster.dataset.releases import diff_releases
+    from ragbench_dagster.dataset.diff import diff_releases
 
     ws = open_workspace(workspace)
     found = diff_releases(_find(ws, a), _find(ws, b))
@@ -95,8 +88,7 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Write a release for other tools."""
-    from ragbench_dagster.dataset.export_register import register
-    from ragbench_dagster.dataset.releases import export_release
+    from ragbench_dagster.dataset.export import export_release, register
 
     ws = open_workspace(workspace)
     found = _find(ws, release)

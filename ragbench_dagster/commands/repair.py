@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 from ragbench_dagster.access import close_to_others, exposed
-from ragbench_dagster.commands.common import say
+from ragbench_dagster.commands.options import say
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace, read_json, read_table, sweep, write_json
 
@@ -53,7 +53,7 @@ def leftovers(ws: Workspace) -> Mended:
 
 def removals(ws: Workspace) -> Mended:
     """A `forget` that was killed."""
-    from ragbench_dagster.orchestration.bodies import finish_removal
+    from ragbench_dagster.orchestration.assets.bodies import finish_removal
 
     if (ws.store / "forget.json").exists():
         finish_removal(ws)
@@ -117,7 +117,7 @@ def days(ws: Workspace) -> Mended:
 
 def pointers(ws: Workspace) -> Mended:
     """Refresh days that name a release which is not there."""
-    from ragbench_dagster.dataset.frozen import tombstone
+    from ragbench_dagster.dataset.release import tombstone
 
     for path in sorted((ws.store / "releases").glob("????-??-??.json")):
         if not _reads(path, read_json):
@@ -136,7 +136,7 @@ def pointers(ws: Workspace) -> Mended:
 
 def exports(ws: Workspace) -> Mended:
     """A register line that a kill cut short."""
-    from ragbench_dagster.dataset.export_register import read_register, register_file, write_register
+    from ragbench_dagster.dataset.export import read_register, register_file, write_register
 
     path = register_file(ws)
     if path.exists() and len(read_register(ws)) != len(path.read_text("utf-8").splitlines()):

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import msgspec
 import typer
 
-from ragbench_dagster.commands.common import WorkspaceOption
+from ragbench_dagster.commands.options import WorkspaceOption
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.settings import Settings
 from ragbench_dagster.store import Workspace, finite
-from ragbench_dagster.text import safe_terminal
+from ragbench_dagster.text.format import safe_terminal
 
 if TYPE_CHECKING:
     from ragbench_dagster.traffic.scrubbing.placeholders import Word
@@ -118,7 +118,7 @@ def scrub(
 
 def _explain(seen: Counter[Word], ws: Workspace | None) -> None:
     """The replaced words themselves, on stderr alone; with a workspace also the hashes that its lists show."""
-    from ragbench_dagster.traffic.scrubbing.replaced_words import KEPT, word_mark
+    from ragbench_dagster.traffic.scrubbing.quality import KEPT, word_mark
     from ragbench_dagster.traffic.scrubbing.spans import Evidence
 
     print("evidence   strong  times  type              " + ("word's hash   word" if ws else "word"), file=sys.stderr)
@@ -159,7 +159,7 @@ def judge(
     workspace: WorkspaceOption = None,
 ) -> None:
     """{id, query, contexts, response, reference} -> adds status, score, passing, feedback."""
-    from ragbench_dagster.evaluation.judging import stage_judge
+    from ragbench_dagster.evaluation.judge_runner import stage_judge
 
     settings, ws = _settings(workspace)
     write_rows(stage_judge(read_rows(), metric, settings.judge, ws))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ragbench_dagster.dataset.frozen import Release
+from ragbench_dagster.dataset.release import Release
 
 # A change of an example's share of the traffic below this factor is the noise of sampling.
 WEIGHT_FACTOR = 1.5

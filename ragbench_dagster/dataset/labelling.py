@@ -11,15 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ragbench_dagster.dataset.corpus import read_corpus
-from ragbench_dagster.dataset.cut import scrub_labels
-from ragbench_dagster.dataset.files import read_bytes
-from ragbench_dagster.dataset.frozen import Release, latest
-from ragbench_dagster.dataset.labels import Label, label_book, read_labels
-from ragbench_dagster.dataset.meaning import same_facts
-from ragbench_dagster.dataset.normal import form_of
-from ragbench_dagster.dataset.queue import label_queue, returned_ids, write_queue
+from ragbench_dagster.dataset.canonical import form_of
+from ragbench_dagster.dataset.label_queue import label_queue, returned_ids, write_queue
+from ragbench_dagster.dataset.labels import Label, label_book, read_corpus, read_labels
+from ragbench_dagster.dataset.release import Release, latest, scrub_labels
+from ragbench_dagster.dataset.semantic import same_facts
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.io.inputs import read_bytes
 from ragbench_dagster.store import Workspace, write_atomic
 
 __all__ = ["import_labels", "label_queue", "paraphrase", "write_queue"]

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ragbench_dagster.dataset.normal import form_of, normalise
+from ragbench_dagster.dataset.canonical import form_of, normalise
 from ragbench_dagster.store import Workspace, read_json, read_table, write_json, write_table
 from ragbench_dagster.traffic.suppression import Mark, Suppression, text_mark
 

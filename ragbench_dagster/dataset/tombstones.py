@@ -13,7 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragbench_dagster.dataset.frozen import (
+from ragbench_dagster.dataset.canonical import example_id
+from ragbench_dagster.dataset.release import (
     FILES,
     TOMBSTONE,
     Release,
@@ -22,7 +23,6 @@ from ragbench_dagster.dataset.frozen import (
     pointer_file,
     write_release,
 )
-from ragbench_dagster.dataset.normal import example_id
 from ragbench_dagster.dataset.requesters import Theirs, form_key, window_rows
 from ragbench_dagster.records import EXAMPLES, FORMS
 from ragbench_dagster.store import Workspace, read_json, rows_table, write_json

@@ -17,8 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragbench_dagster.dataset.cluster import method_version
-from ragbench_dagster.dataset.normal import both_forms, form_of, form_version
+from ragbench_dagster.dataset.canonical import both_forms, form_of, form_version
+from ragbench_dagster.dataset.clusters import method_version
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace, digest, read_table, write_table
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 
-from ragbench_dagster.inputs import Undecodable
+from ragbench_dagster.io.inputs import Undecodable
 
 LONGEST_REPLY = 8 << 20  # bytes, unpacked
 ACCEPTED = "gzip, deflate"  # the Accept-Encoding that goes with it

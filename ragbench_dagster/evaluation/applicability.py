@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
-from ragbench_dagster.evaluation.words import WORD
 from ragbench_dagster.records import Item
+from ragbench_dagster.text.terms import WORD
 
 NEEDS = ("reference", "contexts", "words")
 

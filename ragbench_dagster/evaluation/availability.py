@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragbench_dagster.evaluation.night_items import score_row
+from ragbench_dagster.evaluation.items import score_row
 from ragbench_dagster.records import FAILED, SCORES, Verdict
 from ragbench_dagster.settings import ANSWERED
 from ragbench_dagster.store import rows_table

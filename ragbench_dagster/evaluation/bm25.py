@@ -20,7 +20,7 @@ from llama_index.core.base.response.schema import RESPONSE_TYPE, Response
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation.words import content_stems, sentences, stem, words
+from ragbench_dagster.text.terms import content_stems, sentences, stem, words
 
 PURE = True  # an answer depends on the question, the corpus and this code alone
 NOT_FOUND = "The documents do not say anything about this."
@@ -158,7 +158,7 @@ def extract(query: str, passages: Sequence[str], index: Bm25Index, limit: int) -
 @lru_cache(maxsize=4)
 def _index(path: Path, changed_ns: int, size: int) -> Bm25Index:
     """One index a process for each state of a corpus file."""
-    from ragbench_dagster.dataset.corpus import read_corpus
+    from ragbench_dagster.dataset.labels import read_corpus
 
     return Bm25Index(read_corpus(path))
 

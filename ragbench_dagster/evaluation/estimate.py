@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragbench_dagster.evaluation import identity
+from ragbench_dagster.evaluation import cache_key
+from ragbench_dagster.evaluation.items import NightItems, ReleaseLike
+from ragbench_dagster.evaluation.judge_session import evaluators_for
 from ragbench_dagster.evaluation.ledger import Ledger
-from ragbench_dagster.evaluation.night_items import NightItems, ReleaseLike
-from ragbench_dagster.evaluation.session import evaluators_for
 from ragbench_dagster.records import RESPONSES, Item
 from ragbench_dagster.settings import Judge
 from ragbench_dagster.store import Workspace, read_table, rows_table
@@ -47,7 +47,7 @@ def estimate_night(ws: Workspace, day: str) -> dict[str, Any]:
     Raises:
         UserError: no release serves the day; the judge's settings are wrong or its price is unknown.
     """
-    from ragbench_dagster.evaluation.night import night_release
+    from ragbench_dagster.evaluation.pipeline import night_release
     from ragbench_dagster.evaluation.systems import configured_systems
 
     release = night_release(ws, day)
@@ -62,7 +62,7 @@ def estimate_night(ws: Workspace, day: str) -> dict[str, Any]:
             items = NightItems(responses, release)
             for metric, evaluator in evaluators.items():
                 own = judge.for_metric(metric)
-                usage = ledger.usage(metric, identity.judge_name(own))
+                usage = ledger.usage(metric, cache_key.judge_name(own))
                 total = _add_up(items(), evaluator, own, ledger, usage, seen)
                 rows.append({"system": system, "metric": metric, "basis": basis, **_row(total, own)})
                 took, why = _duration(total, own, usage)
@@ -95,12 +95,12 @@ def _answers(ws: Workspace, day: str, system: str, release: ReleaseLike) -> tupl
 def _add_up(
     items: Iterator[Item], evaluator: Any, judge: Judge, ledger: Ledger, usage: dict[str, float], seen: set[str]
 ) -> _Sum:
-    shared = identity.prefix(evaluator, judge)
+    shared = cache_key.prefix(evaluator, judge)
     known = usage["n"] >= _KNOWN
     calls_each = 2 if evaluator.name == "pairwise" else 1
     total = _Sum()
-    for some in identity.batched(items, 500):
-        keys = [identity.verdict_key(shared, item) for item in some]
+    for some in cache_key.batched(items, 500):
+        keys = [cache_key.verdict_key(shared, item) for item in some]
         held = ledger.held(keys)
         for item, key in zip(some, keys, strict=True):
             missing = getattr(evaluator, "missing", None)

@@ -2,7 +2,7 @@
 
 `verdicts` holds what need not be asked again, one row a key, never rewritten. `failures` holds what a night could
 not judge (status `error` or `over_budget`); the next run asks those again. SQLite in the store, or any SQLAlchemy
-URL in `ledger:`. How a key is made belongs in `identity.py`.
+URL in `ledger:`. How a key is made belongs in `cache_key.py`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from ragbench_dagster.access import private_file
 from ragbench_dagster.credentials import without_secrets
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation import disks, identity
+from ragbench_dagster.evaluation import cache_key, disks
+from ragbench_dagster.evaluation.checkpoint import Spool
 from ragbench_dagster.evaluation.ledger_tables import COSTS, FAILURES, RUNS, SCHEMA, VERDICTS, Entry, row_of
-from ragbench_dagster.evaluation.verdict_spool import Spool
 from ragbench_dagster.masking import mask
 from ragbench_dagster.records import Verdict
 from ragbench_dagster.store import Workspace
-from ragbench_dagster.text import notice
+from ragbench_dagster.text.format import notice
 
 T = TypeVar("T")
 
@@ -295,11 +295,11 @@ class Ledger:
             How many verdicts went.
         """
         gone = 0
-        for some, table in [(k, t) for k in identity.batched(keys, _BATCH) for t in (VERDICTS, FAILURES)]:
+        for some, table in [(k, t) for k in cache_key.batched(keys, _BATCH) for t in (VERDICTS, FAILURES)]:
             gone += self._remove(table, table.c.key.in_(some))
-        for some, table in [(p, t) for p in identity.batched(pairs, _BATCH) for t in (VERDICTS, FAILURES)]:
+        for some, table in [(p, t) for p in cache_key.batched(pairs, _BATCH) for t in (VERDICTS, FAILURES)]:
             gone += self._remove(table, table.c.example_id.in_(some), table.c.evaluator == "pairwise")
-        for some, table in [(e, t) for e in identity.batched(example_ids, _BATCH) for t in (VERDICTS, FAILURES)]:
+        for some, table in [(e, t) for e in cache_key.batched(example_ids, _BATCH) for t in (VERDICTS, FAILURES)]:
             gone += self._remove(table, table.c.example_id.in_(some))
         if self._url.get_backend_name() == "sqlite":
             self._commit(sa.text("VACUUM"), {})

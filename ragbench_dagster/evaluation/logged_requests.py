@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragbench_dagster.dataset.normal import form_of
+from ragbench_dagster.dataset.canonical import form_of
 from ragbench_dagster.evaluation.systems.logged import window
 from ragbench_dagster.records import EXAMPLES, REQUESTS, RESPONSES
 from ragbench_dagster.store import Workspace, digest, read_table, rows_table, write_table

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.asks import by_ask, extra_file
-from ragbench_dagster.evaluation.identity import batched
+from ragbench_dagster.evaluation.cache_key import batched
+from ragbench_dagster.evaluation.items import NightItems, ReleaseLike, score_row
 from ragbench_dagster.evaluation.ledger import Ledger
-from ragbench_dagster.evaluation.night_items import NightItems, ReleaseLike, score_row
 from ragbench_dagster.records import SCORES, Verdict
 from ragbench_dagster.store import Workspace, read_table, rows_table, table_metadata
 

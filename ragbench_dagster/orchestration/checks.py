@@ -10,10 +10,10 @@ from typing import Any
 
 import dagster as dg
 
-from ragbench_dagster.orchestration.bodies import metadata
+from ragbench_dagster.orchestration.assets.bodies import metadata
 from ragbench_dagster.orchestration.resources import WorkspaceResource
 from ragbench_dagster.store import Workspace, read_json
-from ragbench_dagster.traffic.findings import bad_lines
+from ragbench_dagster.traffic.privacy import bad_lines
 
 # The one warning partitioned checks give; tried, and they work (see `_define`).
 warnings.filterwarnings(
@@ -81,7 +81,7 @@ def category_mix(ws: Workspace, day: str) -> Finding:
 
 def labels_known(ws: Workspace, day: str) -> Finding:
     """The ids that labels name exist in the corpus or in what systems return."""
-    from ragbench_dagster.evaluation.night import unknown_labels
+    from ragbench_dagster.evaluation.pipeline import unknown_labels
 
     found = unknown_labels(ws, day)
     return found["unknown"] == 0, found["message"], {"unknown": found["unknown"], "labels": found["labels"]}
@@ -115,7 +115,7 @@ def judge_pinned(ws: Workspace, day: str) -> Finding:
 
 def judge_agreement(ws: Workspace, day: str) -> Finding:
     """Cohen's kappa with people is at or above `calibration.min_kappa` for every evaluator."""
-    from ragbench_dagster.calibration.night import agreement_rows
+    from ragbench_dagster.calibration.calibrate import agreement_rows
 
     rows = agreement_rows(read_json(ws.night(day) / "calibration.json") or {})
     least = ws.settings.calibration.min_kappa
@@ -129,7 +129,7 @@ def judge_agreement(ws: Workspace, day: str) -> Finding:
 
 def judge_drift(ws: Workspace, day: str) -> Finding:
     """The judge still answers as the accepted reference says, within its own noise."""
-    from ragbench_dagster.calibration.night import drift_line
+    from ragbench_dagster.calibration.calibrate import drift_line
 
     drifted, line = drift_line(read_json(ws.night(day) / "calibration.json") or {})
     return not drifted, line, {}
@@ -156,7 +156,7 @@ def latency_budget(ws: Workspace, day: str) -> Finding:
 
 
 def _release(ws: Workspace, day: str) -> Any:
-    from ragbench_dagster.dataset.releases import resolve
+    from ragbench_dagster.dataset.release import resolve
 
     return resolve(ws, day)
 

@@ -67,10 +67,9 @@ def _serve(ws: Workspace, sock: socket.socket, port: int, read_only: bool) -> No
     from dagster_shared.serdes import serialize_value
     from dagster_webserver.app import create_app_from_workspace_process_context
 
-    from ragbench_dagster.orchestration.execute import LOCATION, MODULE
-    from ragbench_dagster.orchestration.guard import Guard
     from ragbench_dagster.orchestration.instance import open_instance
-    from ragbench_dagster.orchestration.web_token import Access, read_token
+    from ragbench_dagster.orchestration.runs import LOCATION, MODULE
+    from ragbench_dagster.orchestration.web_guard import Access, Guard, read_token
 
     instance = open_instance(ws)
     token = read_token(ws)

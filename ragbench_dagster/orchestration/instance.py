@@ -20,7 +20,7 @@ from dagster._core.instance import InstanceRef
 
 from ragbench_dagster.access import private_folder
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.inputs import Undecodable, decoded, open_regular, read_text
+from ragbench_dagster.io.inputs import Undecodable, decoded, open_regular, read_text
 from ragbench_dagster.store import Workspace, write_text
 
 PID_TAG = "ragbench/process"

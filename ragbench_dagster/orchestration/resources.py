@@ -20,7 +20,7 @@ import dagster as dg
 from ragbench_dagster.access import FILE, private_folder
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace
-from ragbench_dagster.text import notice
+from ragbench_dagster.text.format import notice
 
 Progress = Callable[[str, int, int], None]
 TELL_S = 30.0  # between two lines of a run that waits

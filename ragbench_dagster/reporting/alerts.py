@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.inputs import Undecodable, decoded
+from ragbench_dagster.io.inputs import Undecodable, decoded
 from ragbench_dagster.store import Workspace, read_json, write_text
-from ragbench_dagster.text import safe_terminal
+from ragbench_dagster.text.format import safe_terminal
 
 MAX_REASONS = 12
 MAX_LINE = 300  # characters of one line of a message
@@ -104,7 +104,7 @@ def _path(ws: Workspace) -> Path:
 
 
 def _drift(ws: Workspace, day: str) -> list[str]:
-    from ragbench_dagster.calibration.night import drift_line
+    from ragbench_dagster.calibration.calibrate import drift_line
 
     found = read_json(ws.night(day) / "calibration.json")
     drifted, line = drift_line(found) if found else (False, "")

@@ -14,13 +14,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragbench_dagster.calibration.blind import forget_drawn
-from ragbench_dagster.dataset.quality import measure_release
-from ragbench_dagster.dataset.releases import load_release
+from ragbench_dagster.calibration.label_audit import forget_drawn
+from ragbench_dagster.dataset.dedupe import measure_release
+from ragbench_dagster.dataset.release import load_release
 from ragbench_dagster.dataset.requesters import answer_mark
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation.night import night_release_of, window_of
-from ragbench_dagster.reporting.gate import decide
+from ragbench_dagster.evaluation.pipeline import night_release_of, window_of
+from ragbench_dagster.reporting.gate.decide import decide
 from ragbench_dagster.reporting.leaderboard import rank
 from ragbench_dagster.reporting.report import write_report
 from ragbench_dagster.reporting.scores import build_scores

@@ -14,15 +14,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ragbench_dagster.dataset.export_register import read_register, renew_exports
-from ragbench_dagster.dataset.files import read_rows
-from ragbench_dagster.dataset.frozen import list_releases, load_release
+from ragbench_dagster.dataset.export import read_register, renew_exports
+from ragbench_dagster.dataset.release import list_releases, load_release
 from ragbench_dagster.dataset.requesters import Theirs, find_requests, remove_requests
 from ragbench_dagster.dataset.tombstones import bury, successor
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.checkpoint import Checkpoint
 from ragbench_dagster.evaluation.ledger import Ledger, location
-from ragbench_dagster.reporting.acceptance import holds, renew
+from ragbench_dagster.io.inputs import read_rows
+from ragbench_dagster.reporting.baselines import holds, renew
 from ragbench_dagster.reporting.erased_nights import (
     compute_again,
     erase_drawn_labels,

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 
 from ragbench_dagster.records import FAILED
-from ragbench_dagster.reporting.night import Floats, Night
+from ragbench_dagster.reporting.night_results import Floats, Night
 
 PERCENTILES = (50, 95, 99)
 

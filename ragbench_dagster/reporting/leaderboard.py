@@ -10,14 +10,13 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
-from ragbench_dagster.calibration.stats.multiple import holm
-from ragbench_dagster.reporting.baseline import Baseline, Baselines, Pairs
-from ragbench_dagster.reporting.compare import change_in
-from ragbench_dagster.reporting.conditions import other_conditions
-from ragbench_dagster.reporting.night import Night, Scores
-from ragbench_dagster.reporting.production import asked, headline
+from ragbench_dagster.reporting.baselines import Baseline, Baselines, Pairs
+from ragbench_dagster.reporting.comparability import change_in, other_conditions
+from ragbench_dagster.reporting.gate.production import asked, headline
+from ragbench_dagster.reporting.night_results import Night, Scores
 from ragbench_dagster.reporting.summary import read_summary
 from ragbench_dagster.settings import is_judged
+from ragbench_dagster.stats.power import holm
 from ragbench_dagster.store import Workspace, finite, write_json
 
 PRODUCTION = "it is measured on the requests of seven days, the others on the release's questions"

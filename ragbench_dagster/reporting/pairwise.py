@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ragbench_dagster.calibration.judged import Progress
-from ragbench_dagster.calibration.stats.preference import davidson, win_share
+from ragbench_dagster.calibration.judged_rows import Progress
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.records import FAILED, Item, Verdict
-from ragbench_dagster.reporting.night import Night
+from ragbench_dagster.reporting.night_results import Night
+from ragbench_dagster.stats.preference import davidson, win_share
 from ragbench_dagster.store import Workspace, read_table, rows_table, write_table
 
 PAIRS = pa.schema(
@@ -71,7 +71,7 @@ def judge_pairs(ws: Workspace, day: str, progress: Progress = None) -> dict[str,
 def _by_judge(
     night: Night, candidate: str, baseline: str, progress: Progress
 ) -> tuple[list[dict[str, Any]], list[Verdict]]:
-    from ragbench_dagster.evaluation.judging import judge_items
+    from ragbench_dagster.evaluation.judge_runner import judge_items
 
     rows: list[dict[str, Any]] = []
     items: list[Item] = []

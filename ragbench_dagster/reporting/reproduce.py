@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.asks import by_ask, score_asks, with_ask
-from ragbench_dagster.evaluation.night import night_release_of
+from ragbench_dagster.evaluation.pipeline import night_release_of
 from ragbench_dagster.evaluation.replay import replay_verdicts
 from ragbench_dagster.evaluation.retrieval import score_retrieval
-from ragbench_dagster.reporting.acceptance import accepted_path, keep_until
-from ragbench_dagster.reporting.gate import decide
+from ragbench_dagster.reporting.baselines import accepted_path, keep_until
+from ragbench_dagster.reporting.gate.decide import decide
 from ragbench_dagster.reporting.leaderboard import rank
 from ragbench_dagster.reporting.scores import build_scores
 from ragbench_dagster.reporting.summary import summarise
@@ -93,7 +93,7 @@ def _shadow(ws: Workspace, day: str, manifest: dict[str, Any], root: Path) -> Wo
 
 def _tables(ws: Workspace, shadow: Workspace, day: str, manifest: dict[str, Any]) -> Iterator[list[Any]]:
     """Retrieval scores and verdicts of each system, computed again."""
-    from ragbench_dagster.evaluation.night import corpus_ids
+    from ragbench_dagster.evaluation.pipeline import corpus_ids
 
     release = night_release_of(ws, manifest["release"])
     known = corpus_ids(ws)

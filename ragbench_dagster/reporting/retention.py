@@ -12,11 +12,11 @@ import shutil
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from ragbench_dagster.dataset.frozen import refresh_day_of
+from ragbench_dagster.dataset.release import refresh_day_of
 from ragbench_dagster.dataset.requesters import keep_who_asked
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.checkpoint import Checkpoint
-from ragbench_dagster.reporting.acceptance import needed_nights
+from ragbench_dagster.reporting.baselines import needed_nights
 from ragbench_dagster.reporting.erased_nights import nights_of, surviving_answers
 from ragbench_dagster.store import Workspace, read_json, write_json
 

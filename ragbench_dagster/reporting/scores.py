@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragbench_dagster.dataset.families import families
+from ragbench_dagster.dataset.examples import families
 from ragbench_dagster.evaluation.asks import by_ask, with_ask
 from ragbench_dagster.evaluation.availability import score_answered
-from ragbench_dagster.evaluation.night import night_release_of
+from ragbench_dagster.evaluation.pipeline import night_release_of
 from ragbench_dagster.records import ASK_TABLE, REQUEST_TABLE, SCORE_TABLE, SCORES
 from ragbench_dagster.store import Workspace, read_json, read_table, write_table
 

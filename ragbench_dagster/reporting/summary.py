@@ -38,24 +38,28 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragbench_dagster.calibration.night import agreement_rows, drift_line
-from ragbench_dagster.calibration.rows import read_calibration
-from ragbench_dagster.calibration.stats.chain import Chain
-from ragbench_dagster.reporting import latency, slices
-from ragbench_dagster.reporting.baseline import Baseline, Baselines, Pairs
-from ragbench_dagster.reporting.compare import baseline_for, change_dict, change_in, split_of
-from ragbench_dagster.reporting.correct import Corrector, correctors
-from ragbench_dagster.reporting.cost import judge_cost
-from ragbench_dagster.reporting.figures import make_row
-from ragbench_dagster.reporting.hints import hint
-from ragbench_dagster.reporting.linked import Linked, follow, needs_links
-from ragbench_dagster.reporting.night import Mask, Night, Scores
-from ragbench_dagster.reporting.outages import outage_of
+from ragbench_dagster.calibration.calibrate import agreement_rows, drift_line
+from ragbench_dagster.calibration.labelled_answers import read_calibration
+from ragbench_dagster.reporting import latency, night_tables
+from ragbench_dagster.reporting.baselines import Baseline, Baselines, Pairs
+from ragbench_dagster.reporting.comparability import (
+    Linked,
+    baseline_for,
+    change_dict,
+    change_in,
+    follow,
+    needs_links,
+    split_of,
+)
+from ragbench_dagster.reporting.estimates import judge_cost, make_row
+from ragbench_dagster.reporting.failures import hint
+from ragbench_dagster.reporting.gate.guards import outage_of
+from ragbench_dagster.reporting.gate.production import headline, production
+from ragbench_dagster.reporting.judge_correction import Corrector, correctors
+from ragbench_dagster.reporting.night_results import Mask, Night, Scores
+from ragbench_dagster.reporting.night_tables import summary_tables, trend, worst_rows
 from ragbench_dagster.reporting.pairwise import pairwise_results
-from ragbench_dagster.reporting.production import headline, production
-from ragbench_dagster.reporting.tables import summary_tables
-from ragbench_dagster.reporting.trend import trend
-from ragbench_dagster.reporting.worst import worst_rows
+from ragbench_dagster.stats.change import Chain
 from ragbench_dagster.store import Workspace, finite, read_json, write_json, write_table
 
 __all__ = ["SUMMARY", "read_summary", "summarise", "summary_for_json", "summary_tables"]
@@ -82,7 +86,7 @@ def summarise(ws: Workspace, day: str) -> dict[str, Any]:
         UserError: no such night; a broken release; `slices` names no column.
     """
     night = Night.open(ws, day)
-    dims = slices.dimensions(night)
+    dims = night_tables.dimensions(night)
     fixes = correctors(night, read_calibration(ws))
     baselines = Baselines(night)
     systems: dict[str, Any] = {}
@@ -134,8 +138,8 @@ def metric_figures(
         linked = follow(baselines, baseline, scores)
         differs = linked if isinstance(linked, str) else None
     rows = []
-    for dimension, part, where in slices.parts(scores, dims):
-        row = make_row(scores, where, dimension, part, fix, full=dimension == slices.OVERALL).as_dict()
+    for dimension, part, where in night_tables.parts(scores, dims):
+        row = make_row(scores, where, dimension, part, fix, full=dimension == night_tables.OVERALL).as_dict()
         chain = _linked(linked, dimension, part)
         row["delta"] = (
             change_dict(chain, baseline, None) if baseline and chain else _delta(baseline, pairs, where, differs)
@@ -151,9 +155,9 @@ def metric_figures(
 
 def _linked(linked: Linked | str | None, dimension: str, part: str) -> Chain | None:
     """The change since the accepted night over its later releases; None where the paired one stands."""
-    if not isinstance(linked, Linked) or dimension not in (slices.OVERALL, "category"):
+    if not isinstance(linked, Linked) or dimension not in (night_tables.OVERALL, "category"):
         return None
-    found = linked.change(None if dimension == slices.OVERALL else part)
+    found = linked.change(None if dimension == night_tables.OVERALL else part)
     return found if isinstance(found, Chain) else None
 
 

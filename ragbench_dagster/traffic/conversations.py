@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from ragbench_dagster.traffic.index import HISTORY
-from ragbench_dagster.traffic.model import LogRequest
+from ragbench_dagster.traffic.log_index import HISTORY
+from ragbench_dagster.traffic.requests import LogRequest
 
 TURNS = 10  # requests before a follow-up that are its history; whoever logs `history` decides that alone
 Placed = tuple[int, LogRequest]

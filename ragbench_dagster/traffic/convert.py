@@ -14,8 +14,8 @@ from uuid import UUID
 
 import msgspec
 
-from ragbench_dagster.inputs import Undecodable, decoded
-from ragbench_dagster.traffic.model import LogRequest, Node, Opaque, RowError, WrongType
+from ragbench_dagster.io.inputs import Undecodable, decoded
+from ragbench_dagster.traffic.requests import LogRequest, Node, Opaque, RowError, WrongType
 from ragbench_dagster.traffic.timestamps import parse_time
 
 ID_KEYS = ("node_id", "id", "doc_id", "document_id", "chunk_id", "id_", "document.id")

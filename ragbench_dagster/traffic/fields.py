@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from ragbench_dagster.inputs import Undecodable, decoded
+from ragbench_dagster.io.inputs import Undecodable, decoded
 from ragbench_dagster.settings import FieldMap, Traffic
 from ragbench_dagster.settings_parts import LOG_FIELDS
-from ragbench_dagster.traffic.model import RowError
+from ragbench_dagster.traffic.requests import RowError
 
 _PIECE = re.compile(r"([^.\[\]]+)|\[(-?\d+|\*)\]")
 _NODE = "source_nodes."

@@ -14,14 +14,14 @@ from msgspec import Raw
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.settings import Traffic
-from ragbench_dagster.traffic.columnar import PARQUET_MAGIC, parquet_rows
-from ragbench_dagster.traffic.decode import COLUMNS, Decoder
+from ragbench_dagster.traffic.csv_files import Row, csv_rows
 from ragbench_dagster.traffic.fields import columns_read, parse_path
 from ragbench_dagster.traffic.files import LogFile, Source
 from ragbench_dagster.traffic.lines import BOM, Damaged, numbered_lines, text_chunks
-from ragbench_dagster.traffic.model import BadLine, LogRequest, Span
-from ragbench_dagster.traffic.tables import Row, csv_rows
-from ragbench_dagster.traffic.traces.spans import SpanDecoder
+from ragbench_dagster.traffic.parquet import PARQUET_MAGIC, parquet_rows
+from ragbench_dagster.traffic.parse import COLUMNS, Decoder
+from ragbench_dagster.traffic.requests import BadLine, LogRequest, Span
+from ragbench_dagster.traffic.traces.span_records import SpanDecoder
 
 Entry = LogRequest | Span | BadLine
 

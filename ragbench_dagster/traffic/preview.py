@@ -18,11 +18,11 @@ import msgspec
 from ragbench_dagster.settings import Traffic
 from ragbench_dagster.settings_parts import LOG_FIELDS
 from ragbench_dagster.store import Workspace
-from ragbench_dagster.traffic.decode import decode_any
+from ragbench_dagster.traffic.csv_files import Row
 from ragbench_dagster.traffic.files import LogFile, Source
 from ragbench_dagster.traffic.logs import Entry, Reader
-from ragbench_dagster.traffic.model import BadLine, LogRequest, RowError, Span
-from ragbench_dagster.traffic.tables import Row
+from ragbench_dagster.traffic.parse import decode_any
+from ragbench_dagster.traffic.requests import BadLine, LogRequest, RowError, Span
 from ragbench_dagster.traffic.traces.join import join
 
 LINES = 20  # of each file

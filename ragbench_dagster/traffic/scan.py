@@ -14,12 +14,10 @@ from typing import Any
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace, digest, read_json, table_metadata, write_json
-from ragbench_dagster.traffic.file_names import plain_name
-from ragbench_dagster.traffic.files import LogFile, Source
-from ragbench_dagster.traffic.index import FileIndex, drop_others, index_file, reader_mark
+from ragbench_dagster.traffic.deliveries import Resolved, resolve
+from ragbench_dagster.traffic.files import LogFile, Source, plain_name
+from ragbench_dagster.traffic.log_index import FileIndex, Progress, drop_others, index_file, reader_mark, throttled
 from ragbench_dagster.traffic.logs import Reader
-from ragbench_dagster.traffic.progress import Progress, throttled
-from ragbench_dagster.traffic.resolve import Resolved, resolve
 from ragbench_dagster.traffic.suppression import read_suppression
 from ragbench_dagster.traffic.timestamps import day_number, iso_day
 

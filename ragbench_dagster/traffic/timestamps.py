@@ -11,7 +11,7 @@ import math
 import re
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
-from ragbench_dagster.traffic.model import Opaque, RowError, WrongType
+from ragbench_dagster.traffic.requests import Opaque, RowError, WrongType
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -1,13 +1,8 @@
 """The full coverage grids, 4,000 repeats a cell: minutes. Run: pytest tests/bench/bench_coverage.py -s"""
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import coverage_grid as grid
+from tests.support import coverage_grid as grid
 
 RUNS = 4_000
 SEED = 20_261_129

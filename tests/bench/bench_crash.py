@@ -1,6 +1,6 @@
 """kill -9, SIGINT and SIGTERM at seeded random moments of a night, then a rerun: the same bytes as an undisturbed run.
 
-    python tests/bench/bench_crash.py [KILLS=30] [SEED=7]
+    python -m tests.bench.bench_crash [KILLS=30] [SEED=7]
 
 Takes about KILLS times the length of a small night. Prints one line a kill, and ends with 1 where a byte differs.
 """

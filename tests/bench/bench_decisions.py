@@ -5,19 +5,11 @@ the whole margin passed in .03 (.035 for the weakest judge), false fails .05 a n
 allowed on each. docs/statistics.md holds the figures and what was concluded from them.
 """
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import chain_nights
-import cluster_nights
-import judged_nights
-import request_nights
-from coverage_grid import least
+from tests.support import chain_nights, cluster_nights, judged_nights, request_nights
+from tests.support.coverage_grid import least
 
 RUNS = 3_000
 SEED = 20_261_130

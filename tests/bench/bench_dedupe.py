@@ -1,6 +1,6 @@
 """Deduplication against its targets, side by side with MinHash libraries on the same rows.
 
-    python tests/bench/bench_dedupe.py [--rows 100000] [--peers] [--million]
+    python -m tests.bench.bench_dedupe [--rows 100000] [--peers] [--million]
 
 Prints one JSON object. CPU seconds are of this process, one thread; memory is its peak.
 """
@@ -19,12 +19,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from planted import Planted, code_pairs, plant, real_questions, strangers, swapped_pairs
-
+from ragbench_dagster.dataset.canonical import normalise
 from ragbench_dagster.dataset.dedupe import stage_dedupe
-from ragbench_dagster.dataset.normal import normalise
 from ragbench_dagster.dataset.phrases import read_list
 from ragbench_dagster.settings import Dedupe
+from tests.support.planted import Planted, code_pairs, plant, real_questions, strangers, swapped_pairs
 
 SHARED = Path(os.environ.get("RAGBENCH_SHARED") or Path(__file__).resolve().parents[3] / "shared")
 

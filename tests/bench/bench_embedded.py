@@ -1,6 +1,6 @@
 """The embedded judge against its target: below 1 ms of CPU a verdict where passages recur, as they do in a night.
 
-    python tests/bench/bench_embedded.py
+    python -m tests.bench.bench_embedded
 
 Answers of the built-in system on the sample workspace, ten passages each. Prints one JSON object; exit code 1 above
 the target.

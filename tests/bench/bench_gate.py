@@ -1,16 +1,10 @@
 """The gate's error rates and power over many nights: minutes. Run: pytest tests/bench/bench_gate.py -s"""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import gate_nights as nights
-
-from ragbench_dagster.calibration.stats.power import detectable_loss, pairs_to_pass, promised_power
+from ragbench_dagster.stats.power import detectable_loss, pairs_to_pass, promised_power
+from tests.support import gate_nights as nights
 
 
 @pytest.mark.parametrize("n", [200, 1000, 5000])

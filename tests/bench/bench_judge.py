@@ -1,6 +1,6 @@
 """The judge's speed side by side with a bare client and with BatchEvalRunner, on one fake provider in one run.
 
-    python tests/bench/bench_judge.py [throughput] [in_process] [limits] [memory]
+    python -m tests.bench.bench_judge [throughput] [in_process] [limits] [memory]
 
 Prints one line a figure with its target, and exits with 1 where one is missed. Shares of what another client reached
 in the same run hold on a busy machine too; absolute rates need an idle one.
@@ -18,19 +18,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "evaluation" / "judge")]
+import httpx
 
-import httpx  # noqa: E402
-from fake_provider import Act, FakeProvider, Seen  # noqa: E402
-
-from ragbench_dagster.evaluation import session as sessions  # noqa: E402
-from ragbench_dagster.evaluation.judge.catalog import judge_llm  # noqa: E402
-from ragbench_dagster.evaluation.ledger import Ledger  # noqa: E402
-from ragbench_dagster.evaluation.session import Session  # noqa: E402
-from ragbench_dagster.records import Item, Verdict  # noqa: E402
-from ragbench_dagster.settings import Judge, parse_settings  # noqa: E402
-from ragbench_dagster.store import Workspace  # noqa: E402
+from ragbench_dagster.evaluation import judge_session as sessions
+from ragbench_dagster.evaluation.judge.catalog import judge_llm
+from ragbench_dagster.evaluation.judge_session import Session
+from ragbench_dagster.evaluation.ledger import Ledger
+from ragbench_dagster.records import Item, Verdict
+from ragbench_dagster.settings import Judge, parse_settings
+from ragbench_dagster.store import Workspace
+from tests.support.fake_provider import Act, FakeProvider, Seen
 
 PASSAGE = "The fee is 10 euro a year and is taken in January from the account that was named. " * 30
 missed: list[str] = []
@@ -107,7 +104,7 @@ async def stock(base: str, n: int, workers: int) -> float:
 
 
 def throughput() -> None:
-    command = [sys.executable, str(HERE.parent / "evaluation" / "judge" / "fake_provider.py"), "0.2"]
+    command = [sys.executable, "-m", "tests.support.fake_provider", "0.2"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     base = f"http://127.0.0.1:{int(server.stdout.readline())}/v1"

@@ -1,6 +1,6 @@
 """Nights one after the other in one process on one instance: memory, growth, and figures against fresh runs.
 
-    python tests/bench/bench_nights.py [NIGHTS]        default 30; about 5 minutes of one core
+    python -m tests.bench.bench_nights [NIGHTS]        default 30; about 5 minutes of one core
 
 Prints a line a night and fails where memory grows by more than 5 %, where prune leaves more than the kept nights need, or
 where a night differs from a fresh workspace that runs it alone.
@@ -17,14 +17,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "orchestration"))
-from conftest_orchestration import SAMPLE, SETTINGS, sample_days
-
 from ragbench_dagster.orchestration.event_log import drop_runs
-from ragbench_dagster.orchestration.launch import run_night
+from ragbench_dagster.orchestration.runs import run_night
 from ragbench_dagster.reporting.retention import drop, outdated
 from ragbench_dagster.reporting.summary import summary_for_json
 from ragbench_dagster.store import Workspace, read_json
+from tests.support.sample_workspace import SAMPLE, SETTINGS, sample_days
 
 FLAT = 0.05  # of the memory after the first nights
 WARM = 8  # nights until every cache of the process is full

@@ -1,14 +1,9 @@
 """The gate on planted truths, the full grid: minutes. Run: pytest tests/bench/bench_planted.py -s"""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import decision_worlds as worlds
+from tests.support import decision_worlds as worlds
 
 
 def rate(night, verdict, runs):

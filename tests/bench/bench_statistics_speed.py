@@ -3,21 +3,16 @@
 The peer is scipy's own bootstrap of the same means, 1,000 resamples on a tenth of the cells.
 """
 
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "reporting"))
-
-from night_maker import NightMaker
-
-from ragbench_dagster.reporting import slices
-from ragbench_dagster.reporting.baseline import Baselines
-from ragbench_dagster.reporting.correct import correctors
-from ragbench_dagster.reporting.night import Night
+from ragbench_dagster.reporting import night_tables
+from ragbench_dagster.reporting.baselines import Baselines
+from ragbench_dagster.reporting.judge_correction import correctors
+from ragbench_dagster.reporting.night_results import Night
 from ragbench_dagster.reporting.summary import metric_figures
+from tests.support.night_maker import NightMaker
 
 JUDGED = ["faithfulness", "relevancy", "correctness", "answer_relevancy", "context_relevancy"]
 METRICS = [*JUDGED, "hit_rate@5", "hit_rate@10", "mrr@10", "ndcg@10", "recall@5"]
@@ -44,7 +39,7 @@ def test_all_intervals_in_a_second_of_cpu(tmp_path):
         made.night({"s": scores(rng)}, day=day)
         made.calibrated(JUDGED, day=day)
     night = Night.open(made.ws, "2026-11-20")
-    dims, fixes, baselines = slices.dimensions(night), correctors(night, []), Baselines(night)
+    dims, fixes, baselines = night_tables.dimensions(night), correctors(night, []), Baselines(night)
     assert len(night.scores) == 11  # answered stands beside the ten
     assert len(baselines.night_before("s").night.scores) == 11
 

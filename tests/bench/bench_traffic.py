@@ -1,6 +1,6 @@
 """Scanning and sampling logs, side by side with plain readers of the same files.
 
-    python tests/bench/bench_traffic.py [--days 100] [--per-day 245]
+    python -m tests.bench.bench_traffic [--days 100] [--per-day 245]
 
 Prints one JSON object; exits 1 where a target is missed. Targets: 20,000 lines with 5 passages each scanned and
 sampled in at most 5 s of CPU, a scan of unchanged logs in 0.2 s, memory below 400 MB, and the first scan (which
@@ -42,8 +42,8 @@ def cpu(work: Callable[[], Any]) -> tuple[float, Any]:
 
 def ours(root: Path) -> dict[str, Any]:
     from ragbench_dagster.store import Workspace
+    from ragbench_dagster.traffic.ingest import sample_days
     from ragbench_dagster.traffic.scan import scan_logs
-    from ragbench_dagster.traffic.stages import sample_days
 
     ws = Workspace.open(root)
     scan_s, index = cpu(lambda: scan_logs(ws))

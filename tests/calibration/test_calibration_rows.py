@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from ragbench_dagster.calibration.raters import human_agreement
-from ragbench_dagster.calibration.rows import other_labels, read_calibration
+from ragbench_dagster.calibration.agreement import human_agreement
+from ragbench_dagster.calibration.labelled_answers import other_labels, read_calibration
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.settings import parse_settings
 from ragbench_dagster.store import Workspace

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from ragbench_dagster.calibration.night import accept_reference, calibrate, drift_line
+from ragbench_dagster.calibration.calibrate import accept_reference, calibrate, drift_line
 from ragbench_dagster.settings import parse_settings
 from ragbench_dagster.store import Workspace
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from calibration_judge import METRIC, FakeJudge, install, workspace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench_dagster.calibration.night import calibrate
-from ragbench_dagster.calibration.stats.graded import best_threshold, cross_fitted
+from ragbench_dagster.calibration.calibrate import calibrate
 from ragbench_dagster.records import Verdict
+from ragbench_dagster.stats.agreement_tables import best_threshold, cross_fitted
 from ragbench_dagster.store import digest
+from tests.support.calibration_judge import METRIC, FakeJudge, install, workspace
 
 
 def balanced(human, scores, threshold):

@@ -1,28 +1,22 @@
 """label audit and label changes: drawn blind, counted as random samples, and used where they describe the night."""
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "reporting"))
-
-from night_maker import NightMaker
-
-from ragbench_dagster.calibration.audit import audit_counts, draw_audit
-from ragbench_dagster.calibration.blind import draws_path, read_draws
-from ragbench_dagster.calibration.changes import draw_changes, labelled_changes
-from ragbench_dagster.calibration.rows import read_calibration
+from ragbench_dagster.calibration.label_audit import audit_counts, draw_audit, draws_path, read_draws
+from ragbench_dagster.calibration.label_changes import draw_changes, labelled_changes
+from ragbench_dagster.calibration.labelled_answers import read_calibration
 from ragbench_dagster.calibration.sentinel import labelled
 from ragbench_dagster.cli import app
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.reporting.erased_nights import erase_drawn_labels
-from ragbench_dagster.reporting.gate import decide
+from ragbench_dagster.reporting.gate.decide import decide
 from ragbench_dagster.reporting.summary import summarise
 from ragbench_dagster.store import read_json, read_table, write_json, write_table
+from tests.support.night_maker import NightMaker
 
 METRIC = "faithfulness"
 DAY = "2026-11-20"  # a Friday; its Monday is the 16th

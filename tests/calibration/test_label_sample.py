@@ -1,19 +1,14 @@
 """Drawing tonight's answers for people to label, and using what they wrote."""
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "reporting"))
-
-from night_maker import NightMaker
-
-from ragbench_dagster.calibration.sampling import label_sample
+from ragbench_dagster.calibration.label_sample import label_sample
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.reporting.summary import summarise
+from tests.support.night_maker import NightMaker
 
 
 @pytest.fixture

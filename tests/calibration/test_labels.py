@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ragbench_dagster.calibration.agreement import stage_agreement
-from ragbench_dagster.calibration.labels import MISSING, lookup
+from ragbench_dagster.calibration.labelled_answers import MISSING, lookup
 from ragbench_dagster.errors import UserError
 
 

@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from calibration_judge import METRIC, FakeJudge, install, workspace
 
-from ragbench_dagster.calibration.night import agreement_rows, calibrate, drift_line
+from ragbench_dagster.calibration.calibrate import agreement_rows, calibrate, drift_line
 from ragbench_dagster.calibration.probes import load_probes
-from ragbench_dagster.calibration.reference import accept_reference, reference_path, rounds_line
+from ragbench_dagster.calibration.sentinel import accept_reference, reference_path, rounds_line
 from ragbench_dagster.errors import UserError
+from tests.support.calibration_judge import METRIC, FakeJudge, install, workspace
 
 DAY = "2026-11-26"  # a Thursday; its week's Monday is the 23rd
 

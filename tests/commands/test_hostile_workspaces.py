@@ -9,7 +9,7 @@ MOST_MIB, MOST_S = 600, 60
 
 
 def test_every_hostile_workspace_is_told_in_one_line(tmp_path):
-    script = str(Path(__file__).with_name("hostile_doctor.py"))
+    script = str(Path(__file__).parents[1] / "support" / "hostile_doctor.py")
     subprocess.run([sys.executable, script, "build", tmp_path], check=True, timeout=300)
     done = subprocess.run(
         [sys.executable, script, "run", tmp_path], capture_output=True, text=True, timeout=MOST_S * 10, check=False

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from ragbench_dagster.commands.repair import repair
-from ragbench_dagster.dataset.export_register import read_register, register, register_file
-from ragbench_dagster.dataset.frozen import TOMBSTONE, pointer, pointer_file, write_release
+from ragbench_dagster.dataset.export import read_register, register, register_file
+from ragbench_dagster.dataset.release import TOMBSTONE, pointer, pointer_file, write_release
 from ragbench_dagster.evaluation.ledger import Entry, Ledger
 from ragbench_dagster.records import EXAMPLES, FORMS, SCRUBBED, Verdict
 from ragbench_dagster.store import Workspace, rows_table, write_json, write_table
@@ -132,7 +132,7 @@ def test_backup_and_restore_of_ledger_key_and_releases(ws, tmp_path_factory):
     subprocess.run(["bash", "-euc", restore], env=env, check=True)
     again = Workspace.open(ws.root)
     assert (again.root / ".key").read_bytes() == key
-    from ragbench_dagster.dataset.frozen import load_release, resolve
+    from ragbench_dagster.dataset.release import load_release, resolve
 
     assert load_release(again, release).examples.num_rows == 1
     assert resolve(again, DAY).id == release

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.inputs import Undecodable, decoded, open_regular, read_regular, read_text
+from ragbench_dagster.io.inputs import Undecodable, decoded, open_regular, read_regular, read_text
 from ragbench_dagster.settings import load_settings, parse_settings
 
 

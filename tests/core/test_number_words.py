@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench_dagster.number_words import decimal, p_value, percent, percent_below, points
+from ragbench_dagster.text.format import decimal, p_value, percent, percent_below, points
 
 values = st.floats(-1, 1, allow_nan=False)
 

@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from ragbench_dagster import workspace_key as keys
+from ragbench_dagster import access as keys
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragbench_dagster.dataset.cluster import Form, cluster, is_question
+from ragbench_dagster.dataset.clusters import Form, cluster, is_question
 from ragbench_dagster.dataset.dedupe import stage_dedupe
 from ragbench_dagster.settings import Dedupe
 

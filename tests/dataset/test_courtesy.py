@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from planted import real_questions, strangers
 
+from ragbench_dagster.dataset.canonical import normalise
 from ragbench_dagster.dataset.courtesy import is_courtesy
-from ragbench_dagster.dataset.normal import normalise
+from tests.support.planted import real_questions, strangers
 
 FOLDER = Path(__file__).parent / "politeness"
 

@@ -6,15 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from bench_dedupe import pairs_merged, score
-from dataset_days import workspace, write_day, write_labels
-from planted import code_pairs, plant, real_questions, swapped_pairs
 
-from ragbench_dagster.dataset.dedupe import stage_dedupe
+from ragbench_dagster.dataset.dedupe import measure_dedupe, stage_dedupe
 from ragbench_dagster.dataset.phrases import read_list
-from ragbench_dagster.dataset.quality import measure_dedupe
-from ragbench_dagster.dataset.releases import cut_release
+from ragbench_dagster.dataset.release import cut_release
 from ragbench_dagster.settings import Dedupe
+from tests.bench.bench_dedupe import pairs_merged, score
+from tests.support.dataset_days import workspace, write_day, write_labels
+from tests.support.planted import code_pairs, plant, real_questions, swapped_pairs
 
 
 def test_the_report_counts_merges_and_keeps_texts_out_of_the_metadata(tmp_path: Path) -> None:

@@ -6,17 +6,17 @@ import random
 from pathlib import Path
 
 import pytest
-from dataset_days import workspace, write_day, write_labels
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragbench_dagster.dataset.cluster import Form, cluster
+from ragbench_dagster.dataset.clusters import Form, cluster
 from ragbench_dagster.dataset.dedupe import stage_dedupe
-from ragbench_dagster.dataset.evidence import is_slip
-from ragbench_dagster.dataset.releases import cut_release
-from ragbench_dagster.dataset.words import is_mendable
+from ragbench_dagster.dataset.dictionary import is_mendable
+from ragbench_dagster.dataset.release import cut_release
+from ragbench_dagster.dataset.typo_evidence import is_slip
 from ragbench_dagster.settings import Dedupe
 from ragbench_dagster.store import Workspace
+from tests.support.dataset_days import workspace, write_day, write_labels
 
 # Names that exist, and names made up here, one letter apart; no list of ours holds the second half.
 TWINS = """

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from dataset_days import request, tree, workspace, write_day, write_labels
 
+from ragbench_dagster.dataset.diff import diff_releases
+from ragbench_dagster.dataset.export import FORMATS, export_release
 from ragbench_dagster.dataset.labels import read_labels
-from ragbench_dagster.dataset.releases import FORMATS, Release, cut_release, diff_releases, export_release
+from ragbench_dagster.dataset.release import Release, cut_release
 from ragbench_dagster.errors import UserError
+from tests.support.dataset_days import request, tree, workspace, write_day, write_labels
 
 
 @pytest.fixture

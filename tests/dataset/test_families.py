@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench_dagster.dataset.families import families
+from ragbench_dagster.dataset.examples import families
 from ragbench_dagster.records import EXAMPLES
 from ragbench_dagster.store import rows_table
 

@@ -9,14 +9,14 @@ import json
 from pathlib import Path
 
 import pytest
-from dataset_days import request, workspace, write_day, write_labels
 
 from ragbench_dagster.dataset.labelling import import_labels, label_queue, paraphrase, write_queue
 from ragbench_dagster.dataset.labels import read_labels
-from ragbench_dagster.dataset.releases import cut_release
+from ragbench_dagster.dataset.release import cut_release
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.records import RESPONSES
 from ragbench_dagster.store import Workspace, rows_table, write_table
+from tests.support.dataset_days import request, workspace, write_day, write_labels
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragbench_dagster.dataset.corpus import read_corpus
-from ragbench_dagster.dataset.labels import Label, label_book, read_labels
+from ragbench_dagster.dataset.labels import Label, label_book, read_corpus, read_labels
 from ragbench_dagster.errors import UserError
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 48213\n"

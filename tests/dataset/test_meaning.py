@@ -9,16 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dataset_days import workspace, write_day
-from planted import swapped_pairs
 
 from ragbench_dagster.dataset import semantic
+from ragbench_dagster.dataset.canonical import normalise
 from ragbench_dagster.dataset.dedupe import stage_dedupe
-from ragbench_dagster.dataset.meaning import may_mean_the_same, same_facts
-from ragbench_dagster.dataset.normal import normalise
-from ragbench_dagster.dataset.releases import cut_release
+from ragbench_dagster.dataset.release import cut_release
+from ragbench_dagster.dataset.semantic import may_mean_the_same, same_facts
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.settings import Dedupe
+from tests.support.dataset_days import workspace, write_day
+from tests.support.planted import swapped_pairs
 
 ON = Dedupe(semantic=True)
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragbench_dagster.dataset import normal
-from ragbench_dagster.dataset.normal import both_forms, example_id, form_of, normalise
+from ragbench_dagster.dataset import canonical
+from ragbench_dagster.dataset.canonical import both_forms, example_id, form_of, normalise
 
 SAME = [
     ("How do I reset?", "how do i   reset"),
@@ -123,7 +123,7 @@ def test_the_short_way_for_plain_text_gives_what_the_long_way_gives(text: str) -
         if letter == "'"
     )
     if apostrophes_between_letters_only:
-        assert normal.tokens_of(text) == normal._all_tokens(folded, normal._ASCII_TOKENS)
+        assert canonical.tokens_of(text) == canonical._all_tokens(folded, canonical._ASCII_TOKENS)
 
 
 @given(st.text(max_size=80))

@@ -6,10 +6,9 @@ from itertools import combinations
 
 import pytest
 
-from ragbench_dagster.dataset.cluster import Form, cluster
-from ragbench_dagster.dataset.guards import is_one_edit, is_typo_of
-from ragbench_dagster.dataset.normal import normalise
-from ragbench_dagster.dataset.numerals import is_numeral, spelled_numbers
+from ragbench_dagster.dataset.canonical import is_numeral, normalise, spelled_numbers
+from ragbench_dagster.dataset.clusters import Form, cluster
+from ragbench_dagster.dataset.typo_guards import is_one_edit, is_typo_of
 from ragbench_dagster.settings import Dedupe
 
 ROMAN = "I II III IV V VI VII VIII IX X XI XII XIII XIV XV XVI XIX XX XXI XXII".split()

@@ -7,19 +7,14 @@ import shutil
 from pathlib import Path
 
 import pytest
-from dataset_days import request, tree, workspace, write_day, write_labels
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ragbench_dagster.dataset.releases import (
-    cut_release,
-    list_releases,
-    load_release,
-    refresh_day,
-    resolve,
-)
+from ragbench_dagster.dataset.release import cut_release, list_releases, load_release, resolve
+from ragbench_dagster.dataset.window import refresh_day
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.records import EXAMPLES, FORMS
+from tests.support.dataset_days import request, tree, workspace, write_day, write_labels
 
 # 2026-11-16 and 2026-11-23 are Mondays.
 ASK = ["How do I reset?", "how do i reset", "How do I rest the router?", "Where is my invoice?"]

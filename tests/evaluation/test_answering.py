@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
-from small_nights import answers, release, workspace
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation.answering import answer_release
+from ragbench_dagster.evaluation.answers import answer_release
 from ragbench_dagster.records import RESPONSES, TIMINGS
 from ragbench_dagster.store import Workspace
+from tests.support.small_nights import answers, release, workspace
 
 DAY = "2026-11-20"
 COUNTING = """
@@ -187,16 +187,16 @@ def test_a_damaged_checkpoint_is_one_line_that_says_what_to_do(tmp_path: Path) -
 SCRIPT = """
 import sys
 from pathlib import Path
-from ragbench_dagster.evaluation.answering import answer_release
-from small_nights import release
-from test_answering import DAY, make
+from ragbench_dagster.evaluation.answers import answer_release
+from tests.support.small_nights import release
+from tests.evaluation.test_answering import DAY, make
 answer_release(make(Path(sys.argv[1]), "{pause: 0.05}"), DAY, "mine", release(*(f"question {i}" for i in range(60))))
 """
 
 
 def test_kill_9_loses_only_the_calls_in_flight(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
-    environment = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'tests' / 'evaluation'}"}
+    environment = {**os.environ, "PYTHONPATH": str(root)}
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path)], env=environment, cwd=root)
@@ -225,7 +225,7 @@ def test_an_interrupt_keeps_what_is_finished(tmp_path: Path) -> None:
     ws = make(tmp_path)
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'tests' / 'evaluation'}"},
+        env={**os.environ, "PYTHONPATH": str(root)},
         cwd=root,
         stderr=subprocess.PIPE,
     )

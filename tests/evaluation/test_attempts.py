@@ -8,10 +8,9 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-from small_nights import answers, release, workspace
-
-from ragbench_dagster.evaluation.answering import answer_release
+from ragbench_dagster.evaluation.answers import answer_release
 from ragbench_dagster.store import Workspace, read_json
+from tests.support.small_nights import answers, release, workspace
 
 DAY = "2026-11-20"
 # Fails on the questions named in fail.txt, which each call may lack after `heals` calls.
@@ -121,9 +120,9 @@ def test_an_answer_that_does_not_come_in_time_is_told_apart_with_its_limit(tmp_p
 SCRIPT = """
 import sys
 from pathlib import Path
-from ragbench_dagster.evaluation.answering import answer_release
-from small_nights import release
-from test_attempts import DAY, make
+from ragbench_dagster.evaluation.answers import answer_release
+from tests.support.small_nights import release
+from tests.evaluation.test_attempts import DAY, make
 answer_release(make(Path(sys.argv[1]), "{heals: 10}", sys.argv[2]), DAY, "mine",
                release(*(f"question {i}" for i in range(9)), "a hard one"))
 """
@@ -131,7 +130,7 @@ answer_release(make(Path(sys.argv[1]), "{heals: 10}", sys.argv[2]), DAY, "mine",
 
 def test_kill_9_while_it_waits_loses_nothing_and_the_wait_goes_on(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
-    environment = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'tests' / 'evaluation'}"}
+    environment = {**os.environ, "PYTHONPATH": str(root)}
     ws = make(tmp_path)
     process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path), "[300]"], env=environment, cwd=root)
     deadline = time.monotonic() + 60

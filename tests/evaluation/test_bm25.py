@@ -13,7 +13,7 @@ from llama_index.core.schema import QueryBundle
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation import bm25
 from ragbench_dagster.evaluation.retrieval import stage_retrieval
-from ragbench_dagster.evaluation.words import content_stems
+from ragbench_dagster.text.terms import content_stems
 
 DOCUMENTS = {
     "keys": "Rotate a key. Press Rotate beside the key. The old secret keeps working for 72 hours.",

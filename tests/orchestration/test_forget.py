@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from conftest_orchestration import SAMPLE, SETTINGS, sample_days
 from typer.testing import CliRunner
 
 from ragbench_dagster.cli import app
-from ragbench_dagster.dataset.frozen import list_releases, load_release
+from ragbench_dagster.dataset.release import list_releases, load_release
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace, read_json
-from ragbench_dagster.traffic.stages import sample_days as sample_traffic
-from ragbench_dagster.traffic.stages import scrub_days
+from ragbench_dagster.traffic.ingest import sample_days as sample_traffic
+from ragbench_dagster.traffic.ingest import scrub_days
 from ragbench_dagster.traffic.suppression import list_file
+from tests.support.sample_workspace import SAMPLE, SETTINGS, sample_days
 
 PERSON = "u-canary"
 CANARIES = (b"quokka", b"QUOKKA", b"u-canary", b"req_canary")

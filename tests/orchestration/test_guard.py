@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.orchestration.guard import Guard
-from ragbench_dagster.orchestration.web_token import Access, read_token, token_file
+from ragbench_dagster.orchestration.web_guard import Access, Guard, read_token, token_file
 from ragbench_dagster.settings import parse_settings
 from ragbench_dagster.store import Workspace
 

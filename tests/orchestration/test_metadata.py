@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ragbench_dagster.orchestration.bodies import MAX_BYTES, markdown, metadata
+from ragbench_dagster.orchestration.assets.bodies import MAX_BYTES, markdown, metadata
 
 
 def test_numbers_that_would_break_a_run_or_a_page_never_get_there():

@@ -5,12 +5,12 @@ import json
 import shutil
 
 import pytest
-from conftest_orchestration import LAST, store_bytes
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.orchestration.instance import open_instance
-from ragbench_dagster.orchestration.launch import choose_day, run_night
+from ragbench_dagster.orchestration.runs import choose_day, run_night
 from ragbench_dagster.store import Workspace, read_json, read_table
+from tests.support.sample_workspace import LAST, store_bytes
 
 
 def runs_of(ws):

@@ -7,18 +7,18 @@ import json
 import shutil
 
 import pytest
-from conftest_orchestration import sample_days
 from dagster import DagsterInstance
 from typer.testing import CliRunner
 
 from ragbench_dagster.cli import app
-from ragbench_dagster.dataset.frozen import list_releases, load_release
+from ragbench_dagster.dataset.release import list_releases, load_release
 from ragbench_dagster.dataset.requesters import find_requests
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.orchestration.instance import prepare_home
 from ragbench_dagster.reporting import retention
 from ragbench_dagster.reporting.retention import outdated
 from ragbench_dagster.store import Workspace, read_json
+from tests.support.sample_workspace import sample_days
 
 MORE = "dataset: {window_days: 2, refresh: daily, min_examples: 10}"
 NIGHTS = 3

@@ -5,12 +5,10 @@ import sqlite3
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evaluation" / "judge"))
-from fake_provider import Act, FakeProvider
+from tests.support.fake_provider import Act, FakeProvider
 
 CALL_USD = 0.001  # each call's price
 AT_ONCE = 4

@@ -1,13 +1,8 @@
 """The fixture `maker`, and helpers beside the tests imported by name."""
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from night_maker import maker_in
+from tests.support.night_maker import maker_in
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.reporting.acceptance import accept_night, acceptances, needed_nights
-from ragbench_dagster.reporting.gate import decide
-from ragbench_dagster.reporting.night import Night
+from ragbench_dagster.reporting.baselines import accept_night, acceptances, needed_nights
+from ragbench_dagster.reporting.gate.decide import decide
+from ragbench_dagster.reporting.night_results import Night
 from ragbench_dagster.reporting.reproduce import keep_until
 from ragbench_dagster.reporting.summary import summarise
 from ragbench_dagster.store import read_json

@@ -3,18 +3,17 @@
 import numpy as np
 import pytest
 
-from ragbench_dagster.calibration.stats.margins import JudgeStrength
-from ragbench_dagster.reporting.acceptance import accept_night
-from ragbench_dagster.reporting.advice import floor_advice, margin_advice, odds, threshold_advice
-from ragbench_dagster.reporting.gate import decide
-from ragbench_dagster.reporting.gate_rows import Test
-from ragbench_dagster.reporting.outlooks import decision_advice
+from ragbench_dagster.reporting.baselines import accept_night
+from ragbench_dagster.reporting.gate.decide import decide
+from ragbench_dagster.reporting.gate.outlook import decision_advice, floor_advice, margin_advice, odds, threshold_advice
+from ragbench_dagster.reporting.gate.tests import GateTest
+from ragbench_dagster.stats.margins import JudgeStrength
 
 HEAD = "metrics: ['hit_rate@5', faithfulness]\nsystems: {prod: {kind: logged}}\n"
 
 
 def margin(n, psi, limit, judge=None):
-    return Test("s", "m", "overall", "margin", -limit, n=n, independent=float(n), discordance=psi, judge=judge)
+    return GateTest("s", "m", "overall", "margin", -limit, n=n, independent=float(n), discordance=psi, judge=judge)
 
 
 def test_a_margin_that_is_too_small_names_the_ways_out():
@@ -43,7 +42,7 @@ def test_a_judge_that_is_known_from_few_labels_asks_for_more_of_them():
 
 
 def test_a_floor_that_is_near_names_examples_or_labels():
-    near = Test("s", "m", "overall", "floor", 0.85, n=200, independent=200.0, value=0.88)
+    near = GateTest("s", "m", "overall", "floor", 0.85, n=200, independent=200.0, value=0.88)
     assert "about" in floor_advice(near)
     assert floor_advice(near.copy(value=0.84)) is None
 
@@ -67,7 +66,7 @@ def test_odds(power, words):
     ],
 )
 def test_advice_follows_the_table(n, judge, judged, words):
-    test = Test("s", "m", "overall", "floor", 0.0, n=n, independent=float(n), judge=judge)
+    test = GateTest("s", "m", "overall", "floor", 0.0, n=n, independent=float(n), judge=judge)
     assert words in next(iter(threshold_advice(test, judged)))
 
 

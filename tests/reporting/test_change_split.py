@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragbench_dagster.calibration.stats.change import Sentinel, split_change
+from ragbench_dagster.stats.change import Sentinel, split_change
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans(), st.floats(0, 1))

@@ -8,11 +8,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from ragbench_dagster.reporting.ci_github import cell, data, prop, step_summary
-from ragbench_dagster.reporting.ci_output import FORMATS, render_gate
+from ragbench_dagster.reporting.ci.github import FORMATS, cell, data, prop, render_gate, step_summary
 from ragbench_dagster.reporting.failures import failing_cases
-from ragbench_dagster.reporting.gate import decide
-from ragbench_dagster.reporting.gate_rows import GateResult
+from ragbench_dagster.reporting.gate.decide import decide
+from ragbench_dagster.reporting.gate.tests import GateResult
 
 HOSTILE = [
     "\n::add-mask::gate",
@@ -140,7 +139,7 @@ def test_junit_is_xml_and_counts_what_it_holds(hostile):
 
 def test_junit_survives_every_character():
     everything = "".join(map(chr, [*range(0x100), 0x2028, 0x202E, 0xD800, 0xFFFE, 0xFFFF, 0x1F600]))
-    from ragbench_dagster.reporting.ci_junit import junit
+    from ragbench_dagster.reporting.ci.junit import junit
 
     result = GateResult("fail", [everything], [])
     ElementTree.fromstring(junit("2026-11-20", result).encode("utf-8"))

@@ -5,7 +5,7 @@ import pytest
 
 from ragbench_dagster.reporting.failures import failing_cases
 from ragbench_dagster.reporting.leaderboard import rank
-from ragbench_dagster.reporting.night import Night
+from ragbench_dagster.reporting.night_results import Night
 from ragbench_dagster.reporting.pairwise import judge_pairs, pairwise_results
 from ragbench_dagster.reporting.report import write_report
 from ragbench_dagster.reporting.summary import summarise, summary_tables
@@ -87,12 +87,12 @@ def test_the_embedded_judge_gives_the_point_to_who_answered(night):
 
 
 def test_a_judge_is_not_asked_about_an_answer_that_is_not_there(maker, monkeypatch):
-    from ragbench_dagster.evaluation import judging
+    from ragbench_dagster.evaluation import judge_runner
 
     made = maker(SETTINGS + "judge: {provider: openai_like, model: m-2026-01-01}\npairwise: [[one, two]]\n", n=6)
     lost = {"one": ["failed", "failed", 1.0, 1.0, 1.0, 1.0], "two": [1.0, "failed", "failed", 1.0, 1.0, 1.0]}
     day = made.night({name: {"correctness": values} for name, values in lost.items()})
-    monkeypatch.setattr(judging, "judge_items", lambda ws, metric, items, **more: [1 / 0 for _ in items])
+    monkeypatch.setattr(judge_runner, "judge_items", lambda ws, metric, items, **more: [1 / 0 for _ in items])
     judge_pairs(made.ws, day)
     (pair,) = pairwise_results(Night.open(made.ws, day))["pairs"]
     assert (pair["n"], pair["wins"], pair["losses"], pair["ties"]) == (6, 1, 1, 4)

@@ -1,16 +1,10 @@
 """The gate's false alarms and power in a few hundred nights; the full grid is in tests/bench/bench_gate.py."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
-
-import gate_nights as nights
-
-from ragbench_dagster.calibration.stats.power import detectable_loss, pairs_to_pass
+from ragbench_dagster.stats.power import detectable_loss, pairs_to_pass
+from tests.support import gate_nights as nights
 
 
 def rate(verdict, runs, night):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ragbench_dagster.reporting.gate import decide
+from ragbench_dagster.reporting.gate.decide import decide
 
 N = 1000
 HEAD = "metrics: ['hit_rate@5', faithfulness]\nsystems: {prod: {kind: logged}, other: {kind: logged}}\n"

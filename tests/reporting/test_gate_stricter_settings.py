@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from ragbench_dagster.reporting.gate_guards import guards
-from ragbench_dagster.reporting.night import Night
+from ragbench_dagster.reporting.gate.guards import guards
+from ragbench_dagster.reporting.night_results import Night
 
 
 def test_a_higher_min_kappa_closes_the_gate_without_a_new_run(maker):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.reporting.gate import decide
+from ragbench_dagster.reporting.gate.decide import decide
 from ragbench_dagster.reporting.summary import summarise
 from ragbench_dagster.store import read_json, write_json
 

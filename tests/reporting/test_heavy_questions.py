@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from real_nights import RealNights
 
-from ragbench_dagster.reporting.night import Night
+from ragbench_dagster.reporting.night_results import Night
 from ragbench_dagster.reporting.reproduce import reproduce_night
 from ragbench_dagster.store import read_table
+from tests.support.real_nights import RealNights
 
 DAY = "2026-11-20"
 PER_REQUEST = "thresholds: {correctness: {margin: 0.05, per: request}}"

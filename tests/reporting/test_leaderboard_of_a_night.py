@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from ragbench_dagster.reporting.gate_guards import guards
+from ragbench_dagster.reporting.gate.guards import guards
 from ragbench_dagster.reporting.leaderboard import leaderboard_table, rank
-from ragbench_dagster.reporting.night import Night
+from ragbench_dagster.reporting.night_results import Night
 from ragbench_dagster.reporting.scores import build_scores
 from ragbench_dagster.reporting.summary import summarise
 
@@ -75,8 +75,8 @@ def test_graded_metrics_are_ranked_by_paired_means(ranked):
 
 def test_chance_puts_identical_systems_apart_in_few_nights(maker):
     """Holm over the pairs keeps the chance of any false order at 5 % a metric."""
-    from ragbench_dagster.calibration.stats.multiple import holm
-    from ragbench_dagster.calibration.stats.paired import compare_counts
+    from ragbench_dagster.stats.paired import compare_counts
+    from ragbench_dagster.stats.power import holm
 
     rng = np.random.default_rng(6)
     wrong = 0

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation import judging
+from ragbench_dagster.evaluation import judge_runner
 from ragbench_dagster.records import Verdict
-from ragbench_dagster.reporting.night import Night
+from ragbench_dagster.reporting.night_results import Night
 from ragbench_dagster.reporting.pairwise import judge_pairs, pairwise_results
 from ragbench_dagster.reporting.summary import summarise, summary_tables
 from ragbench_dagster.store import read_table, write_table
@@ -56,7 +56,7 @@ def test_a_judge_that_contradicts_itself_in_the_other_order_ties_and_is_counted(
         found[-1] = Verdict("refused", attempts=1)
         return found
 
-    monkeypatch.setattr(judging, "judge_items", judge_items)
+    monkeypatch.setattr(judge_runner, "judge_items", judge_items)
     spent = judge_pairs(made.ws, day)
     assert all(i.response.startswith("one says") and i.second.startswith("two says") for i in asked)
     assert spent["calls"] == 2 * (N - 1) + 1
@@ -72,7 +72,7 @@ def test_equal_answers_tie_without_a_call(night, monkeypatch):
     one, two = (made.ws.night(day, name) / "responses.parquet" for name in ("one", "two"))
     write_table(two, read_table(one))
     monkeypatch.setattr(
-        judging, "judge_items", lambda ws, metric, items, **_: [] if not items else pytest.fail("a call")
+        judge_runner, "judge_items", lambda ws, metric, items, **_: [] if not items else pytest.fail("a call")
     )
     judge_pairs(made.ws, day)
     (pair,) = pairwise_results(Night.open(made.ws, day))["pairs"]

@@ -1,13 +1,13 @@
 """Nights through a real engine with planted faults: a crash on hard questions, an outage, answers that come too late."""
 
 import pytest
-from real_nights import RealNights
 
-from ragbench_dagster.reporting.night import Night
-from ragbench_dagster.reporting.outages import outage_of
+from ragbench_dagster.reporting.gate.guards import outage_of
+from ragbench_dagster.reporting.night_results import Night
 from ragbench_dagster.reporting.reproduce import reproduce_night
 from ragbench_dagster.reporting.summary import summary_tables
 from ragbench_dagster.store import read_json
+from tests.support.real_nights import RealNights
 
 N = 300
 DAY = "2026-11-20"

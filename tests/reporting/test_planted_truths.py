@@ -3,15 +3,10 @@
 Each row is a night that the gate once decided wrongly: see docs/statistics.md.
 """
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
-
-import decision_worlds as worlds
+from tests.support import decision_worlds as worlds
 
 
 def share(verdicts, wanted):

@@ -5,14 +5,13 @@ import datetime as dt
 import numpy as np
 import pyarrow.compute as pc
 import pytest
-from night_maker import NightMaker
 
-from ragbench_dagster.dataset.frozen import pointer_file
-from ragbench_dagster.dataset.normal import form_of
-from ragbench_dagster.evaluation.answering import answer_release
-from ragbench_dagster.evaluation.night import judge_night, night_release, score_retrieval_night, write_manifest
+from ragbench_dagster.dataset.canonical import form_of
+from ragbench_dagster.dataset.release import pointer_file
+from ragbench_dagster.evaluation.answers import answer_release
+from ragbench_dagster.evaluation.pipeline import judge_night, night_release, score_retrieval_night, write_manifest
 from ragbench_dagster.records import SCRUBBED
-from ragbench_dagster.reporting.gate import decide
+from ragbench_dagster.reporting.gate.decide import decide
 from ragbench_dagster.reporting.leaderboard import rank
 from ragbench_dagster.reporting.report import write_report
 from ragbench_dagster.reporting.reproduce import reproduce_night
@@ -20,6 +19,7 @@ from ragbench_dagster.reporting.scores import build_scores
 from ragbench_dagster.reporting.summary import summarise, summary_for_json, summary_tables
 from ragbench_dagster.settings import parse_settings
 from ragbench_dagster.store import Workspace, read_table, rows_table, write_json, write_table
+from tests.support.night_maker import NightMaker
 
 DAY, N = "2026-11-20", 40
 SETTINGS = (

@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from ragbench_dagster.reporting.workflow import github_workflow
+from ragbench_dagster.reporting.ci.workflow import github_workflow
 
 
 @pytest.fixture

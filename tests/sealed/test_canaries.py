@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from canary_bytes import found_in
-from canary_world import DAYS, SECRETS, Plants, Service, judge, system, write_workspace
+
+from tests.support.canary_bytes import found_in
+from tests.support.canary_world import DAYS, SECRETS, Plants, Service, judge, system, write_workspace
 
 # Each command as the command line runs it, in one process: starting thirty would take minutes.
 DRIVER = """\

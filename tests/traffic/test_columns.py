@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbench_dagster.settings import Traffic
-from ragbench_dagster.traffic.columnar import parquet_rows
-from ragbench_dagster.traffic.columns import type_name, values_of
 from ragbench_dagster.traffic.convert import NumberText
-from ragbench_dagster.traffic.decode import Decoder
-from ragbench_dagster.traffic.model import BadLine, LogRequest, Node
-from ragbench_dagster.traffic.tables import Row
+from ragbench_dagster.traffic.csv_files import Row
+from ragbench_dagster.traffic.parquet import parquet_rows, type_name, values_of
+from ragbench_dagster.traffic.parse import Decoder
+from ragbench_dagster.traffic.requests import BadLine, LogRequest, Node
 
 MOMENT = dt.datetime(2026, 11, 20, 9, 0, 0, 123456, dt.UTC)
 NAIVE = MOMENT.replace(tzinfo=None)

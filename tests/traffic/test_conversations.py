@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ragbench_dagster.dataset.normal import form_of
+from ragbench_dagster.dataset.canonical import form_of
 from ragbench_dagster.traffic.conversations import TURNS, with_turns
-from ragbench_dagster.traffic.model import LogRequest
+from ragbench_dagster.traffic.ingest import sample_days, scrub_days
+from ragbench_dagster.traffic.requests import LogRequest
 from ragbench_dagster.traffic.scan import scan_logs
-from ragbench_dagster.traffic.stages import sample_days, scrub_days
 
 DAY, NEXT = "2026-11-20", "2026-11-21"
 ALL = "traffic: {sample: {rate: 1.0}}"

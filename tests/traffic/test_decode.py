@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ragbench_dagster.settings import Traffic
-from ragbench_dagster.traffic.decode import Decoder
-from ragbench_dagster.traffic.model import BadLine, LogRequest, Node
+from ragbench_dagster.traffic.parse import Decoder
+from ragbench_dagster.traffic.requests import BadLine, LogRequest, Node
 
 FAST = Decoder(Traffic())
 SLOW = Decoder(Traffic(where={"nothing_of_the_kind": [None]}))  # a condition every line meets

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbench_dagster.settings import Traffic
-from ragbench_dagster.traffic.columnar import parquet_rows
-from ragbench_dagster.traffic.decode import Decoder
+from ragbench_dagster.traffic.csv_files import csv_rows
 from ragbench_dagster.traffic.fields import columns_read
-from ragbench_dagster.traffic.model import BadLine, LogRequest, Span
-from ragbench_dagster.traffic.tables import csv_rows
-from ragbench_dagster.traffic.traces.spans import SpanDecoder
+from ragbench_dagster.traffic.parquet import parquet_rows
+from ragbench_dagster.traffic.parse import Decoder
+from ragbench_dagster.traffic.requests import BadLine, LogRequest, Span
+from ragbench_dagster.traffic.traces.span_records import SpanDecoder
 
 HEAD = ["timestamp", "query", "request_id"]
 CELLS = {"timestamp": "2026-11-20T09:00:00Z", "query": "q", "latency_ms": "1.5", "source_nodes": '["n"]'}

@@ -6,9 +6,9 @@ import pytest
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.settings import Traffic, parse_settings
-from ragbench_dagster.traffic.decode import Decoder
 from ragbench_dagster.traffic.fields import look_up, parse_path
-from ragbench_dagster.traffic.model import BadLine, LogRequest, Node, RowError
+from ragbench_dagster.traffic.parse import Decoder
+from ragbench_dagster.traffic.requests import BadLine, LogRequest, Node, RowError
 
 TREE = {"a": {"b": [{"c": 1}, {"c": 2}]}, "a.b": "dotted", "x": {"y.z": 3, "y": {"z": 4}}, "empty": None}
 

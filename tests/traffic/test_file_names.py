@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from ragbench_dagster.settings import Scrub
 from ragbench_dagster.store import Workspace
-from ragbench_dagster.traffic.file_names import is_harmless, plain_name
-from ragbench_dagster.traffic.files import Source
+from ragbench_dagster.traffic.files import Source, is_harmless, plain_name
 from ragbench_dagster.traffic.scrubbing import build_scrubber
 
 PLACEHOLDER = re.compile(r"<[A-Z_]+>")

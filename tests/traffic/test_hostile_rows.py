@@ -11,12 +11,12 @@ import pytest
 
 from ragbench_dagster.settings import Traffic
 from ragbench_dagster.traffic import parquet_pages
-from ragbench_dagster.traffic.columnar import LONGEST_ROW, parquet_rows, row_sizes
 from ragbench_dagster.traffic.convert import to_request
-from ragbench_dagster.traffic.decode import Decoder
 from ragbench_dagster.traffic.lines import Damaged
-from ragbench_dagster.traffic.model import BadLine, LogRequest
-from ragbench_dagster.traffic.traces.spans import SpanDecoder
+from ragbench_dagster.traffic.parquet import LONGEST_ROW, parquet_rows, row_sizes
+from ragbench_dagster.traffic.parse import Decoder
+from ragbench_dagster.traffic.requests import BadLine, LogRequest
+from ragbench_dagster.traffic.traces.span_records import SpanDecoder
 
 GOOD = b'{"timestamp": "2026-11-20T10:00:00Z", "query": "is it open?"}'
 DEEP = 100_000

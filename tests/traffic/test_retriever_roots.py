@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ragbench_dagster.traffic.gather import gather
-from ragbench_dagster.traffic.model import Node
+from ragbench_dagster.traffic.requests import Node
+from ragbench_dagster.traffic.sampling import gather
 from ragbench_dagster.traffic.scan import scan_logs
 
 FORMS = ("langfuse", "openinference")

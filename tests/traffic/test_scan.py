@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from ragbench_dagster.traffic import index as index_module
+from ragbench_dagster.traffic import log_index as index_module
+from ragbench_dagster.traffic.ingest import sample_days, scrub_days
 from ragbench_dagster.traffic.scan import scan_logs, stale_days
-from ragbench_dagster.traffic.stages import sample_days, scrub_days
 
 
 def at(day: str, n: int = 0, **more) -> dict:

@@ -11,9 +11,9 @@ from ragbench_dagster import records
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace
 from ragbench_dagster.traffic import logs as logs_module
+from ragbench_dagster.traffic.ingest import read_facts, sample_days, scrub_days
 from ragbench_dagster.traffic.scan import scan_logs
 from ragbench_dagster.traffic.scrubbing import safe_id
-from ragbench_dagster.traffic.stages import read_facts, sample_days, scrub_days
 
 
 def at(day: str, n: int, **more) -> dict:
@@ -192,7 +192,7 @@ def test_scrubbing_refuses_a_day_that_is_not_sampled_or_has_changed(workspace, f
 def test_a_file_that_changes_while_it_is_read_is_told(workspace, fake_scrubber, lines, monkeypatch):
     ws = workspace({"2026-11-20.jsonl": [at(DAY, 1), at(DAY, 2)]})
     index = scan_logs(ws)
-    monkeypatch.setattr("ragbench_dagster.traffic.stages.scan_logs", lambda *_: index)
+    monkeypatch.setattr("ragbench_dagster.traffic.ingest.scan_logs", lambda *_: index)
     (ws.root / "logs/2026-11-20.jsonl").write_bytes(lines(at(DAY, 1), at(DAY, 3)))
     with pytest.raises(UserError, match=r"^2026-11-20\.jsonl: changed while it was read; run again"):
         sample_days(ws, [DAY])

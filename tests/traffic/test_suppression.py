@@ -6,8 +6,8 @@ import pytest
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace
+from ragbench_dagster.traffic.ingest import sample_days
 from ragbench_dagster.traffic.scan import scan_logs
-from ragbench_dagster.traffic.stages import sample_days
 from ragbench_dagster.traffic.suppression import bare, list_file, read_suppression, suppress, text_mark
 
 DAY = "2026-11-20"

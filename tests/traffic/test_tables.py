@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ragbench_dagster.traffic.model import BadLine, LogRequest, Node
+from ragbench_dagster.traffic.requests import BadLine, LogRequest, Node
 
 HEADER = "timestamp,query,request_id,latency_ms,source_nodes,history,response\n"
 

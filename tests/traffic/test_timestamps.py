@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench_dagster.traffic.model import RowError
+from ragbench_dagster.traffic.requests import RowError
 from ragbench_dagster.traffic.timestamps import day_number, day_of, iso_day, parse_time
 
 MOMENT = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ragbench_dagster.traffic.gather import gather
-from ragbench_dagster.traffic.model import Node
+from ragbench_dagster.traffic.requests import Node
+from ragbench_dagster.traffic.sampling import gather
 from ragbench_dagster.traffic.scan import scan_logs
 
 LANGFUSE = "traffic: {format: langfuse}"

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragbench_dagster.store import Workspace
+from ragbench_dagster.traffic.ingest import sample_days, scrub_days
 from ragbench_dagster.traffic.scan import scan_logs
-from ragbench_dagster.traffic.stages import sample_days, scrub_days
 
 # case: (read, redelivered, quarantined, follow-ups), from the cases' expect.md
 CASES = {

@@ -8,7 +8,7 @@ from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.embedded.version import VERSION
 
 if TYPE_CHECKING:
-    from ragbench_dagster.evaluation.embedded.evaluators import EmbeddedEvaluator
+    from ragbench_dagster.evaluation.embedded.scoring import EmbeddedEvaluator
 
 __all__ = ["METRICS", "VERSION", "WEAK_NOTE", "build"]
 
@@ -22,7 +22,7 @@ def build(metric: str) -> EmbeddedEvaluator:
     Raises:
         UserError: a metric that word comparison cannot judge.
     """
-    from ragbench_dagster.evaluation.embedded.evaluators import EVALUATORS
+    from ragbench_dagster.evaluation.embedded.scoring import EVALUATORS
 
     if metric not in EVALUATORS:
         raise UserError(

@@ -1,7 +1,7 @@
 """Texts taken apart for the embedded judge: weighted stems, sentences, numbers, negations, who stands before whom.
 
 Everything is cached by text, because one passage serves many verdicts. What follows from a difference belongs in
-`checks.py`.
+`contradictions.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from sys import intern
 
-from ragbench_dagster.evaluation.words import STOPWORDS, WORD, plain_unicode, sentences, stem
+from ragbench_dagster.text.terms import STOPWORDS, WORD, plain_unicode, sentences, stem
 
 # A function word counts a fifth of a content word: content alone misses an added "I think" or "my favourite".
 FUNCTION_WEIGHT = 0.2
@@ -272,3 +272,57 @@ def coverage(sentence: Sentence, known: frozenset[str] | set[str]) -> tuple[floa
 def union(texts: Sequence[Text]) -> frozenset[str]:
     """All stems of several texts."""
     return frozenset().union(*(text.known for text in texts))
+
+
+# Sentences that say "I do not know": they claim nothing and answer nothing.
+
+_NOT_KNOWN = re.compile(
+    r"""
+    \b(?:i|we)\s(?:really\s|currently\s|just\s|am\s+afraid\s+i\s)?(?:do\snot|don't|cannot|can't|could\snot|couldn't|am\snot|'m\snot
+        |are\snot|was\snot|were\snot)\s(?:actually\s|currently\s|really\s)?
+        (?:know|have\s(?:access|any|enough|information|specific|the|an?\sanswer|details|data)|find|found|answer|help
+        |tell|say|determine|able|sure|certain|aware|see\sany|provide|locate|assist|discuss)
+  | \bi'm\s(?:not\s(?:sure|able|certain|aware)|unable|sorry)
+  | \b(?:i|we)\s(?:am|are|was|were)\s(?:unable|sorry)
+  | \b(?:the|these|those|this|my|our|your|available|provided|given|any)\s(?:\w+\s){0,3}
+        (?:documents?|documentation|docs|context|contexts|passages?|text|sources?|information|knowledge\sbase|articles?|pages?)\s
+        (?:\w+\s){0,2}(?:do\snot|does\snot|don't|doesn't|did\snot|didn't|cannot|can't)\s(?:\w+\s)?
+        (?:say|mention|provide|contain|specify|include|cover|state|answer|give|tell|have|describe|explain|address)
+  | \b(?:there\sis|there's|found|have)\sno\s(?:\w+\s){0,2}(?:information|answer|mention|data|details|documentation)\b
+  | \bno\s(?:\w+\s){0,2}(?:information|answer|documents?|results?)\s(?:\w+\s){0,2}(?:found|available|given|provided)
+  | \b(?:is|are|was|were)\s(?:not|n't)\s(?:mentioned|specified|stated|provided|covered|described|documented)\b
+  | \bcannot\sbe\s(?:answered|determined|found)\b
+  | \bas\san\sai\s(?:language\s)?model\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+# "I'm not sure but ..." goes on to answer, "While the docs do not say ..., they ..." too.
+_GOES_ON = re.compile(r"\b(?:but|however|although|though)\b", re.IGNORECASE)
+_CONCEDES = re.compile(r"\W*(?:while|although|though|even if)\b", re.IGNORECASE)
+_LATEST = 45  # characters into a sentence where a refusal may begin; later, something was claimed before
+
+
+def refuses(sentence: Sentence) -> bool:
+    """Whether the sentence only says that the answer is not known or not given."""
+    text = sentence.text.replace("\u2019", "'")
+    matches = list(_NOT_KNOWN.finditer(text))
+    if not matches or matches[0].start() > _LATEST or _CONCEDES.match(text):
+        return False
+    return not _GOES_ON.search(text, matches[-1].end())
+
+
+def claims(answer: Text) -> tuple[list[Sentence], bool]:
+    """(the sentences that claim something, whether the answer as a whole is a refusal).
+
+    An answer is a refusal when it begins with one and what follows is no longer than an offer of help.
+    """
+    stated = [s for s in answer.sentences if s.low]
+    kept = [s for s in stated if not refuses(s)]
+    if len(kept) == len(stated):
+        return kept, False
+    rest = sum(len(s.content) for s in kept)
+    return kept, rest == 0 or (refuses(stated[0]) and rest <= 8 and all(_offers(s) for s in kept))
+
+
+def _offers(sentence: Sentence) -> bool:
+    return bool({"sorri", "contact", "support", "help", "rephras", "provid", "pleas", "apologi"} & sentence.known)

@@ -7,14 +7,18 @@ names agree. Measured areas under the ROC curve against people stand in the READ
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any
 
-from ragbench_dagster.evaluation.embedded import checks
-from ragbench_dagster.evaluation.embedded.analysis import Sentence, Text, analyse, coverage, parse, union
-from ragbench_dagster.evaluation.embedded.closeness import closest, near
-from ragbench_dagster.evaluation.embedded.numbers import converted, wrong_number
-from ragbench_dagster.evaluation.embedded.refusals import claims
+from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
+from llama_index.core.prompts.mixin import PromptDictType
+
+from ragbench_dagster.evaluation.embedded import contradictions
+from ragbench_dagster.evaluation.embedded.analysis import Sentence, Text, analyse, claims, coverage, parse, union
+from ragbench_dagster.evaluation.embedded.contradictions import closest, near
+from ragbench_dagster.evaluation.embedded.quantities import converted, wrong_number
+from ragbench_dagster.evaluation.embedded.version import VERSION
 from ragbench_dagster.records import Item, Verdict
 
 # A contradicted claim keeps a quarter of its coverage: on summaries where one word decides, half leaves it above
@@ -77,7 +81,7 @@ def _refusal(query: str, known: frozenset[str]) -> Verdict:
 
 def _contradiction(claim: Sentence, contexts: Sequence[Text], asked: Text) -> str | None:
     found = near(claim, contexts)
-    return wrong_number(claim, found, contexts, asked) or checks.contradiction(claim, found, contexts)
+    return wrong_number(claim, found, contexts, asked) or contradictions.contradiction(claim, found, contexts)
 
 
 def relevancy(item: Item) -> Verdict:
@@ -98,7 +102,7 @@ def relevancy(item: Item) -> Verdict:
             known |= close.clause.known | close.text.sentences[0].known
     covered, whole = coverage(asked, known)
     for stemmed, heavy in zip(asked.stems, asked.weights, strict=True):
-        if heavy == 1.0 and stemmed not in known and checks.spelt_alike(stemmed, known):
+        if heavy == 1.0 and stemmed not in known and contradictions.spelt_alike(stemmed, known):
             covered += heavy
     score = covered / whole if whole else 0.0
     return _verdict(score, score >= RELEVANT_FLOOR, f"{score:.0%} of the question's words are taken up")
@@ -143,7 +147,7 @@ def _disagreement(reference: Text, answer: Text) -> str | None:
     if reference.numbers - answer.numbers and answer.numbers - reference.numbers:
         return "other numbers than the reference"
     for claim in answer.sentences[:MAX_CLAIMS]:
-        fault = checks.contradiction(claim, near(claim, [reference]), [reference])
+        fault = contradictions.contradiction(claim, near(claim, [reference]), [reference])
         if fault:
             return fault.replace("contexts", "reference")
     return None
@@ -164,3 +168,97 @@ def split_references(text: str) -> list[str]:
 
 def _verdict(score: float, passing: bool, feedback: str) -> Verdict:
     return Verdict("scored", score=round(score, 6), passing=passing, feedback=feedback)
+
+
+# The embedded metrics as LlamaIndex evaluators, so that they also run inside `BatchEvalRunner`.
+
+
+class EmbeddedEvaluator(BaseEvaluator):
+    """One metric of the embedded judge: deterministic, without model, network or cost. Weak, see `WEAK_NOTE`.
+
+    Attributes:
+        name: the metric.
+        version: changes with the code that scores.
+        template_hash: a fixed word, as there is no template.
+        needs: what a question must have for the metric to apply (see `evaluation.applicability`).
+    """
+
+    name: str
+    version = VERSION
+    template_hash = "no-template"
+    needs: tuple[str, ...] = ()
+    _score: Callable[[Item], Verdict]
+
+    def _get_prompts(self) -> PromptDictType:
+        return {}
+
+    def _update_prompts(self, prompts_dict: PromptDictType) -> None:
+        """There is no prompt to change."""
+
+    def grade_sync(self, item: Item) -> Verdict:
+        """The verdict on one answer; never raises for text of any kind."""
+        return type(self)._score(item)
+
+    async def grade(self, item: Item) -> Verdict:
+        """The verdict on one answer."""
+        return self.grade_sync(item)
+
+    async def aevaluate(
+        self,
+        query: str | None = None,
+        response: str | None = None,
+        contexts: Sequence[str] | None = None,
+        reference: str | None = None,
+        **kwargs: Any,
+    ) -> EvaluationResult:
+        """LlamaIndex's own entry point; not applicable is an invalid result with its reason.
+
+        Args:
+            query: the question.
+            response: the answer under judgement.
+            contexts: the passages it was made from.
+            reference: the right answer, for correctness.
+            **kwargs: passed by other evaluators' callers; not read.
+        """
+        item = Item("", query or "", response or "", tuple(contexts or ()), reference)
+        verdict = self.grade_sync(item)
+        applies = verdict.status == "scored"
+        return EvaluationResult(
+            query=query,
+            contexts=contexts,
+            response=response,
+            passing=verdict.passing,
+            score=verdict.score,
+            feedback=verdict.feedback,
+            invalid_result=not applies,
+            invalid_reason=None if applies else verdict.feedback,
+        )
+
+
+class EmbeddedFaithfulness(EmbeddedEvaluator):
+    """Are the claims of the answer in its contexts? 0 to 1."""
+
+    name = "faithfulness"
+    needs = ("contexts",)
+    _score = staticmethod(faithfulness)
+
+
+class EmbeddedRelevancy(EmbeddedEvaluator):
+    """Does the answer take up the question? 0 to 1."""
+
+    name = "relevancy"
+    needs = ("words",)
+    _score = staticmethod(relevancy)
+
+
+class EmbeddedCorrectness(EmbeddedEvaluator):
+    """Does the answer say what the reference says? 1 to 5, passing from 4."""
+
+    name = "correctness"
+    needs = ("reference",)
+    _score = staticmethod(correctness)
+
+
+EVALUATORS: dict[str, type[EmbeddedEvaluator]] = {
+    found.name: found for found in (EmbeddedFaithfulness, EmbeddedRelevancy, EmbeddedCorrectness)
+}

@@ -21,7 +21,7 @@ def build_evaluator(metric: str, judge: Judge, ws: Workspace | None = None) -> A
         UserError: settings that no verdict can be had with.
     """
     if metric == "semantic_similarity":
-        from ragbench_dagster.evaluation.judge.similarity import SemanticSimilarity
+        from ragbench_dagster.evaluation.judge.imported import SemanticSimilarity
 
         return SemanticSimilarity()
     if metric in judge.evaluators:

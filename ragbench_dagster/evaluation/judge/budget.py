@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.records import Verdict
 from ragbench_dagster.settings import Judge, Price
 
 
@@ -78,3 +83,109 @@ def paying_budget(workspace: str, limit: float | None) -> Budget:
     """The budget of the run at hand; one of its own where no run is."""
     run = _paying.get(workspace)
     return Budget(limit) if run is None else run_budget(workspace, run, limit)
+
+
+# What the calls behind one verdict took, however deep in LlamaIndex they were made.
+
+
+@dataclass(slots=True)
+class CallLog:
+    """Sums over the calls of one item."""
+
+    calls: int = 0  # that were answered
+    attempts: int = 0  # HTTP requests
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float = 0.0
+    latency_ms: float = 0.0
+    wait_ms: float = 0.0
+    served_model: str | None = None
+    fingerprint: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    row: str = ""  # whose calls they are
+    recorded: bool = False  # a verdict takes it into the ledger
+
+    def onto(self, verdict: Verdict) -> Verdict:
+        """`verdict` with what it took."""
+        return replace(
+            verdict,
+            attempts=self.attempts,
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            cost_usd=round(self.cost_usd, 9),
+            latency_ms=round(self.latency_ms, 3),
+            wait_ms=round(self.wait_ms, 3),
+            served_model=self.served_model,
+            fingerprint=self.fingerprint,
+            details={**self.details, **verdict.details},
+        )
+
+
+_current: ContextVar[CallLog | None] = ContextVar("ragbench_calls", default=None)
+
+
+@contextmanager
+def collecting(row: str = "") -> Iterator[CallLog]:
+    """Within it, every call of this task and of those it starts is added up.
+
+    Args:
+        row: whose calls they are: the example, whatever the metric.
+    """
+    log = CallLog(recorded=True, row=row)
+    token = _current.set(log)
+    try:
+        yield log
+    finally:
+        _current.reset(token)
+
+
+def current() -> CallLog:
+    """The log of the item at hand; one that nobody reads where no item is."""
+    return _current.get() or CallLog()
+
+
+# How many tokens a prompt has: exact enough to refuse what does not fit, cheap enough to be done each time.
+
+_CHARS_PER_TOKEN = 4.0  # of English, until the provider has reported
+_MEMORY = 50  # calls that the running means remember
+
+
+class TokenMeter:
+    """Running means of what prompts and replies of one judge really take, from the usage it reports."""
+
+    def __init__(self, completion_guess: float) -> None:
+        self._per_char = 1 / _CHARS_PER_TOKEN
+        self._completion = completion_guess
+        self._n = 0
+
+    def estimate(self, chars: int) -> tuple[float, float]:
+        """(prompt tokens, completion tokens) of a prompt of `chars` characters."""
+        return chars * self._per_char + 1, self._completion
+
+    def observe(self, chars: int, prompt_tokens: int, completion_tokens: int) -> None:
+        if chars <= 0 or prompt_tokens <= 0:
+            return
+        self._n += 1
+        share = 1 / min(self._n, _MEMORY)
+        self._per_char += (prompt_tokens / chars - self._per_char) * share
+        self._completion += (completion_tokens - self._completion) * share
+
+
+def fits(texts: list[str], window: int, reserved: int) -> bool:
+    """True where `texts` leave `reserved` of the `window` tokens for the reply.
+
+    No tokenizer makes more tokens than there are bytes, so most prompts need no counting. Counting uses the
+    tokenizer that ships with LlamaIndex (cl100k); another model's may count some percent otherwise, and what its
+    provider then refuses is `truncated` as well.
+    """
+    room = window - reserved - 8 * len(texts)  # roles and separators
+    if sum(len(text.encode("utf-8", "replace")) for text in texts) <= room:
+        return True
+    return room > 0 and sum(len(_tokenizer()(text)) for text in texts) <= room
+
+
+@lru_cache(maxsize=1)
+def _tokenizer() -> Any:
+    from llama_index.core.utils import get_tokenizer
+
+    return get_tokenizer()

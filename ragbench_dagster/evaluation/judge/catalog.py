@@ -9,15 +9,20 @@ from typing import Any
 from llama_index.core import evaluation as stock
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation.identity import prefix
-from ragbench_dagster.evaluation.judge.base import LLMEvaluator
+from ragbench_dagster.evaluation.cache_key import prefix
 from ragbench_dagster.evaluation.judge.budget import price_of
-from ragbench_dagster.evaluation.judge.graded import AnswerRelevancy, ContextRelevancy, Correctness
-from ragbench_dagster.evaluation.judge.guideline import Guideline
+from ragbench_dagster.evaluation.judge.evaluators import (
+    AnswerRelevancy,
+    ContextRelevancy,
+    Correctness,
+    Faithfulness,
+    Guideline,
+    Relevancy,
+)
 from ragbench_dagster.evaluation.judge.llm import GovernedLLM
-from ragbench_dagster.evaluation.judge.pairwise import Pairwise
+from ragbench_dagster.evaluation.judge.llm_evaluator import LLMEvaluator
+from ragbench_dagster.evaluation.judge.preference_judge import Pairwise
 from ragbench_dagster.evaluation.judge.templates import own_template, stock_template
-from ragbench_dagster.evaluation.judge.yes_no import Faithfulness, Relevancy
 from ragbench_dagster.settings import Judge
 from ragbench_dagster.store import Workspace, read_json
 

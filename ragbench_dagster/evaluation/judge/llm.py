@@ -26,17 +26,21 @@ from openai import DefaultAioHttpClient
 
 from ragbench_dagster.credentials import expand_all
 from ragbench_dagster.evaluation.answer_body import ACCEPTED, LONGEST_REPLY, Body, TooLong
+from ragbench_dagster.evaluation.concurrency import Stop
 from ragbench_dagster.evaluation.destinations import connector
-from ragbench_dagster.evaluation.judge.breaker import Breaker
-from ragbench_dagster.evaluation.judge.budget import paying_budget, price_of, run_budget
-from ragbench_dagster.evaluation.judge.calls import current
-from ragbench_dagster.evaluation.judge.faults import JudgeUnavailable, Trouble, of_answer, of_exception, of_success
-from ragbench_dagster.evaluation.judge.governor import Governor
-from ragbench_dagster.evaluation.judge.limiter import Limiter, shared_limiter
+from ragbench_dagster.evaluation.judge.budget import TokenMeter, current, paying_budget, price_of, run_budget
+from ragbench_dagster.evaluation.judge.circuit_breaker import Breaker
+from ragbench_dagster.evaluation.judge.provider_errors import (
+    JudgeUnavailable,
+    Trouble,
+    of_answer,
+    of_exception,
+    of_success,
+)
+from ragbench_dagster.evaluation.judge.rate_limiter import Limiter, shared_limiter
 from ragbench_dagster.evaluation.judge.reply import text_of
-from ragbench_dagster.evaluation.judge.tokens import TokenMeter
-from ragbench_dagster.evaluation.loop import Stop
-from ragbench_dagster.inputs import Undecodable, decoded, reason_of
+from ragbench_dagster.evaluation.judge.retry import Governor
+from ragbench_dagster.io.inputs import Undecodable, decoded, reason_of
 from ragbench_dagster.settings import Judge
 
 _TOP_LOGPROBS = 20  # the most that providers give

@@ -8,7 +8,7 @@ from typing import Any
 from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, PromptTemplate
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.inputs import read_text
+from ragbench_dagster.io.inputs import read_text
 from ragbench_dagster.store import Workspace, digest
 
 _LONGEST = 1 << 20  # bytes of a template

@@ -7,7 +7,7 @@ from typing import Any
 
 from ragbench_dagster.credentials import expand_all
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation.systems.base import Answer, Clock, Example, ItemError, System, full_query
+from ragbench_dagster.evaluation.systems.system import Answer, Clock, Example, ItemError, System, full_query
 from ragbench_dagster.settings import EngineSystem, HttpSystem, LoggedSystem, RetrieverSystem, SystemSettings
 from ragbench_dagster.store import Workspace, digest
 
@@ -117,12 +117,12 @@ def system_version(name: str, settings: SystemSettings, ws: Workspace) -> str:
         shown["headers"] = sorted(shown["headers"])
     parts: list[Any] = [shown]
     if isinstance(settings, EngineSystem | RetrieverSystem):
-        from ragbench_dagster.evaluation.systems import loading
+        from ragbench_dagster import plugins
 
-        factory = loading.load_factory(settings.engine, ws.root, f"systems.{name}.engine")
-        parts.append(loading.source_digest(factory, ws.root))
-        if loading.takes(factory, "workspace"):
-            parts.append(loading.file_digest(ws.corpus))
+        factory = plugins.load_factory(settings.engine, ws.root, f"systems.{name}.engine")
+        parts.append(plugins.source_digest(factory, ws.root))
+        if plugins.takes(factory, "workspace"):
+            parts.append(plugins.file_digest(ws.corpus))
     return f"{settings.kind}-{digest(*parts, size=8)}"
 
 
@@ -143,12 +143,12 @@ def build_system(name: str, settings: SystemSettings, ws: Workspace) -> System:
         return Endpoint(name, settings, version)
     import sys
 
-    from ragbench_dagster.evaluation.systems import loading
+    from ragbench_dagster import plugins
     from ragbench_dagster.evaluation.systems.engine import CodeSystem
 
     key = f"systems.{name}"
-    factory = loading.load_factory(settings.engine, ws.root, f"{key}.engine")
+    factory = plugins.load_factory(settings.engine, ws.root, f"{key}.engine")
     params = expand_all(settings.params, f"{key}.params")
-    target = loading.call_factory(factory, params, ws, key)
+    target = plugins.call_factory(factory, params, ws, key)
     module = sys.modules.get(getattr(factory, "__module__", ""))
     return CodeSystem(name, settings, version, target, pure=getattr(module, "PURE", False) is True)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation.systems.base import Answer, Clock, Example, ItemError, System, full_query
-from ragbench_dagster.evaluation.systems.loading import takes
-from ragbench_dagster.evaluation.systems.shapes import to_answer, to_passages
+from ragbench_dagster.evaluation.systems.answer_formats import to_answer, to_passages
+from ragbench_dagster.evaluation.systems.system import Answer, Clock, Example, ItemError, System, full_query
+from ragbench_dagster.plugins import takes
 from ragbench_dagster.settings import EngineSystem, RetrieverSystem
 
 _MAX_STUCK = 64  # threads that never came back before the system is given up

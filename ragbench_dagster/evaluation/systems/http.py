@@ -21,10 +21,10 @@ from yarl import URL
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.answer_body import ACCEPTED, LONGEST_REPLY, Body, TooLong
 from ragbench_dagster.evaluation.destinations import PrivateAddress, connector, redirected
-from ragbench_dagster.evaluation.judge.waits import wait_of
-from ragbench_dagster.evaluation.systems.base import Answer, Clock, Example, ItemError, System
-from ragbench_dagster.evaluation.systems.fields import answer_reader, request_body
-from ragbench_dagster.inputs import Undecodable, decoded
+from ragbench_dagster.evaluation.judge.retry_after import wait_of
+from ragbench_dagster.evaluation.systems.answer_formats import answer_reader, request_body
+from ragbench_dagster.evaluation.systems.system import Answer, Clock, Example, ItemError, System
+from ragbench_dagster.io.inputs import Undecodable, decoded
 from ragbench_dagster.settings import HttpSystem
 
 _ATTEMPTS = 3

@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ragbench_dagster.dataset.normal import form_of
-from ragbench_dagster.evaluation.systems.base import Answer, Clock, Example, System
-from ragbench_dagster.evaluation.systems.loading import file_digest
+from ragbench_dagster.dataset.canonical import form_of
+from ragbench_dagster.evaluation.systems.system import Answer, Clock, Example, System
+from ragbench_dagster.plugins import file_digest
 from ragbench_dagster.settings import LoggedSystem
 from ragbench_dagster.store import Workspace, digest, read_table
 

@@ -7,8 +7,7 @@ from typing import Any
 import dagster as dg
 
 from ragbench_dagster import records
-from ragbench_dagster.orchestration.assets.common import night_asset
-from ragbench_dagster.orchestration.bodies import markdown, metadata
+from ragbench_dagster.orchestration.assets.bodies import markdown, metadata, night_asset
 from ragbench_dagster.orchestration.resources import WorkspaceResource, reporter
 
 WINDOW = 95  # days read: the window ends up to six days back; Dagster clips it at the first day of the series
@@ -28,7 +27,7 @@ def dataset_assets(days: dg.DailyPartitionsDefinition) -> list[dg.AssetsDefiniti
         "Other days resolve to the release of the last refresh day.",
     )
     def dataset_release(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> Any:
-        from ragbench_dagster.dataset.releases import cut_release
+        from ragbench_dagster.dataset.release import cut_release
         from ragbench_dagster.traffic.privacy import require_clean
 
         ws = workspace.open()
@@ -59,7 +58,7 @@ def dataset_assets(days: dg.DailyPartitionsDefinition) -> list[dg.AssetsDefiniti
         "in one word that matters.",
     )
     def dedupe_quality(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> dg.MaterializeResult:
-        from ragbench_dagster.dataset.quality import measure_dedupe
+        from ragbench_dagster.dataset.dedupe import measure_dedupe
 
         found = measure_dedupe(workspace.open(), context.partition_key)
         return dg.MaterializeResult(

@@ -7,8 +7,7 @@ from typing import Any
 import dagster as dg
 
 from ragbench_dagster import records
-from ragbench_dagster.orchestration.assets.common import night_asset
-from ragbench_dagster.orchestration.bodies import markdown, metadata
+from ragbench_dagster.orchestration.assets.bodies import markdown, metadata, night_asset
 from ragbench_dagster.orchestration.resources import WorkspaceResource, reporter
 
 
@@ -25,7 +24,7 @@ def calibration_assets(days: dg.DailyPartitionsDefinition, systems: list[str]) -
     )
     def judge_sentinel(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> Any:
         from ragbench_dagster.calibration import sentinel
-        from ragbench_dagster.calibration.rows import read_calibration
+        from ragbench_dagster.calibration.labelled_answers import read_calibration
 
         ws = workspace.open()
         found = sentinel.judge_sentinel(ws, context.partition_key, read_calibration(ws), reporter(context))
@@ -41,7 +40,7 @@ def calibration_assets(days: dg.DailyPartitionsDefinition, systems: list[str]) -
         description="The judge against people: agreement, kappa, drift and injection probes, each with its interval.",
     )
     def judge_calibration(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> Any:
-        from ragbench_dagster.calibration.night import agreement_rows, calibrate
+        from ragbench_dagster.calibration.calibrate import agreement_rows, calibrate
 
         found = calibrate(workspace.open(), context.partition_key, reporter(context))
         rows = agreement_rows(found)
@@ -70,7 +69,7 @@ def reporting_assets(days: dg.DailyPartitionsDefinition, systems: list[str]) -> 
     )
     def score_table(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> Any:
         from ragbench_dagster.evaluation import spending
-        from ragbench_dagster.evaluation.night import write_manifest
+        from ragbench_dagster.evaluation.pipeline import write_manifest
         from ragbench_dagster.reporting.pairwise import judge_pairs
         from ragbench_dagster.reporting.scores import build_scores
 
@@ -138,7 +137,7 @@ def reporting_assets(days: dg.DailyPartitionsDefinition, systems: list[str]) -> 
     )
     def gate(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> Any:
         from ragbench_dagster.reporting.alerts import alert_night
-        from ragbench_dagster.reporting.gate import decide
+        from ragbench_dagster.reporting.gate.decide import decide
 
         ws, day = workspace.open(), context.partition_key
         result = decide(ws, day)

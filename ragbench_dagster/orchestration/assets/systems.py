@@ -8,8 +8,7 @@ from typing import Any
 import dagster as dg
 
 from ragbench_dagster import records
-from ragbench_dagster.orchestration.assets.common import night_asset
-from ragbench_dagster.orchestration.bodies import markdown, metadata
+from ragbench_dagster.orchestration.assets.bodies import markdown, metadata, night_asset
 from ragbench_dagster.orchestration.resources import WorkspaceResource, reporter
 
 
@@ -27,8 +26,8 @@ def system_assets(days: dg.DailyPartitionsDefinition, name: str, kind: str) -> l
         description=f"What the system {name} ({kind}) answered to each example, scrubbed; its own time stands apart.",
     )
     def responses(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> Any:
-        from ragbench_dagster.evaluation.answering import answer_release
-        from ragbench_dagster.evaluation.night import night_release
+        from ragbench_dagster.evaluation.answers import answer_release
+        from ragbench_dagster.evaluation.pipeline import night_release
 
         ws, day = workspace.open(), context.partition_key
         run = answer_release(ws, day, name, night_release(ws, day), reporter(context))
@@ -55,7 +54,7 @@ def system_assets(days: dg.DailyPartitionsDefinition, name: str, kind: str) -> l
         description=f"Retrieval metrics at k of {name}, against the labels.",
     )
     def retrieval_scores(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> Any:
-        from ragbench_dagster.evaluation.night import score_retrieval_night
+        from ragbench_dagster.evaluation.pipeline import score_retrieval_night
 
         table = score_retrieval_night(workspace.open(), context.partition_key, name)
         return dg.MaterializeResult(metadata=metadata(**{"dagster/row_count": table.num_rows}, **means(table)))
@@ -71,7 +70,7 @@ def system_assets(days: dg.DailyPartitionsDefinition, name: str, kind: str) -> l
         description=f"The judge's typed verdicts on the answers of {name}, from the ledger where they are paid for already.",
     )
     def verdicts(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> Any:
-        from ragbench_dagster.evaluation.night import judge_night
+        from ragbench_dagster.evaluation.pipeline import judge_night
 
         run = judge_night(workspace.open(), context.partition_key, name, reporter(context))
         return dg.MaterializeResult(

@@ -10,8 +10,7 @@ from typing import Any
 import dagster as dg
 
 from ragbench_dagster import records
-from ragbench_dagster.orchestration.assets.common import night_asset
-from ragbench_dagster.orchestration.bodies import markdown, metadata, per_day
+from ragbench_dagster.orchestration.assets.bodies import markdown, metadata, night_asset, per_day
 from ragbench_dagster.orchestration.resources import WorkspaceResource, reporter
 
 
@@ -27,7 +26,7 @@ def traffic_assets(days: dg.DailyPartitionsDefinition) -> list[dg.AssetsDefiniti
         "Bottom-k by salted hash of the request id, in each category.",
     )
     def sampled_requests(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> Any:
-        from ragbench_dagster.traffic.stages import sample_days
+        from ragbench_dagster.traffic.ingest import sample_days
 
         facts = sample_days(workspace.open(), list(context.partition_keys), reporter(context))
         return per_day(
@@ -55,8 +54,8 @@ def traffic_assets(days: dg.DailyPartitionsDefinition) -> list[dg.AssetsDefiniti
         "answers and contexts alike. The only text that is ever stored.",
     )
     def scrubbed_requests(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> Any:
+        from ragbench_dagster.traffic.ingest import scrub_days
         from ragbench_dagster.traffic.privacy import verify_days
-        from ragbench_dagster.traffic.stages import scrub_days
 
         ws, chosen, tell = workspace.open(), list(context.partition_keys), reporter(context)
         facts = scrub_days(ws, chosen, tell)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ragbench_dagster.store import Workspace, write_text
 
 if TYPE_CHECKING:
-    from ragbench_dagster.reporting.report.view import NightView
+    from ragbench_dagster.reporting.report.page_data import NightView
 
 MOST_BYTES = 1_950_000  # of the page: it is opened on phones, and attached to CI runs
 
@@ -27,8 +27,8 @@ def write_report(ws: Workspace, day: str) -> Path:
     Raises:
         UserError: no such night.
     """
-    from ragbench_dagster.reporting.report.build import night_view
-    from ragbench_dagster.reporting.report.index import index_view
+    from ragbench_dagster.reporting.report.compose import night_view
+    from ragbench_dagster.reporting.report.night_index import index_view
     from ragbench_dagster.reporting.report.render import render
 
     path = ws.night(day) / "report.html"

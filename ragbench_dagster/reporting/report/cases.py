@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.reporting.night import Night
-from ragbench_dagster.reporting.report.text import flat, shown
-from ragbench_dagster.reporting.report.view import Case, Cases, Mark, Passage
+from ragbench_dagster.reporting.night_results import Night
+from ragbench_dagster.reporting.report.page_data import Case, Cases, Mark, Passage
+from ragbench_dagster.reporting.report.sanitise import flat, shown
 from ragbench_dagster.store import digest
 
 MOST_CASES = 300

@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ragbench_dagster.reporting.report.text import flat
+from ragbench_dagster.reporting.report.sanitise import flat
 
 SERIES = 6  # colours of the style sheet, --s1 to --s6; more systems repeat them with other shapes
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ragbench_dagster.reporting.report.charts import histogram_svg
-from ragbench_dagster.reporting.report.text import flat, milliseconds, number, percent
-from ragbench_dagster.reporting.report.view import Chart, Figure, JudgeRow, Latency
+from ragbench_dagster.reporting.report.page_data import Chart, Figure, JudgeRow, Latency
+from ragbench_dagster.reporting.report.sanitise import flat, milliseconds, number, percent
 
 FIGURES = ("accuracy", "balanced_accuracy", "sensitivity", "specificity", "kappa")
 

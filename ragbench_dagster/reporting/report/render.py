@@ -10,7 +10,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from ragbench_dagster.reporting.report import text
+from ragbench_dagster.reporting.report import sanitise
 from ragbench_dagster.reporting.report.standings import coverage_words
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -24,17 +24,17 @@ def environment() -> Environment:
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
     for filter_ in (
-        text.number,
-        text.signed,
-        text.percent,
-        text.p_value,
-        text.milliseconds,
-        text.money,
-        text.flat,
-        text.letters,
+        sanitise.number,
+        sanitise.signed,
+        sanitise.percent,
+        sanitise.p_value,
+        sanitise.milliseconds,
+        sanitise.money,
+        sanitise.flat,
+        sanitise.letters,
     ):
         env.filters[filter_.__name__] = filter_
-    env.globals["number"] = text.number
+    env.globals["number"] = sanitise.number
     env.globals["coverage_words"] = coverage_words
     env.globals["x"] = scale
     return env

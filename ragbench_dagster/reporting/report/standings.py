@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragbench_dagster.reporting.report.text import flat, percent
-from ragbench_dagster.reporting.report.view import Card, Figure, Slice, Split, Standing
+from ragbench_dagster.reporting.report.page_data import Card, Figure, Slice, Split, Standing
+from ragbench_dagster.reporting.report.sanitise import flat, percent
 from ragbench_dagster.settings import is_judged
 
 MOST_SLICES = 60

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ragbench_dagster.traffic.scrubbing.alphabets import RIGHT, bounded
-from ragbench_dagster.traffic.scrubbing.lexicon import NAME, ORDINARY, STOP, Lexicon, key_of
+from ragbench_dagster.traffic.scrubbing.normalise import RIGHT, bounded
+from ragbench_dagster.traffic.scrubbing.recognisers.names.lexicon import NAME, ORDINARY, STOP, Lexicon, key_of
 from ragbench_dagster.traffic.scrubbing.spans import PLACEHOLDER, Evidence, Span, clear_of, resolve
 
 _BY_DIGITS = {"PHONE_NUMBER", "CREDIT_CARD", "US_SSN", "US_ITIN"}
@@ -191,3 +191,23 @@ def is_question(text: str) -> bool:
 
 
 __all__ = ["Numbering", "Request", "ScrubbedRequest", "identity", "is_question", "scrub_request"]
+
+# Ids of documents: scrubbed like any text, but two ids must stay two.
+
+MARK = 6  # hex digits: enough to keep a corpus' ids apart
+
+
+def safe_id(text: str, plain: Callable[[str], str], keyed: Callable[[str], str]) -> str:
+    """`text` with placeholders, and a short mark of the original where anything was replaced.
+
+    Many numeric ids look like phone or card numbers. As one placeholder they would all match each other, and
+    every such retrieval would count as a hit. The mark is keyed: of a plain hash, a phone number could be found
+    by trying all.
+
+    Args:
+        text: an id of a log, a label, the corpus or a system.
+        plain: `Scrubber.plain`, or a cache of it.
+        keyed: `Workspace.keyed`.
+    """
+    done = plain(text)
+    return text if done == text else f"{done}-{keyed('id' + chr(0) + text)[:MARK]}"

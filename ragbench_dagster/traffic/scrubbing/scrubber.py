@@ -4,40 +4,46 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from itertools import islice
+from typing import Any
 
+from ragbench_dagster.errors import UserError
 from ragbench_dagster.masking import mask_spans
 from ragbench_dagster.settings import Scrub
 from ragbench_dagster.store import digest
-from ragbench_dagster.traffic.scrubbing import (
-    announced,
+from ragbench_dagster.traffic.scrubbing import pool
+from ragbench_dagster.traffic.scrubbing.ner import installed_model, ner_for
+from ragbench_dagster.traffic.scrubbing.normalise import View, view_of
+from ragbench_dagster.traffic.scrubbing.placeholders import (
+    Numbering,
+    Request,
+    ScrubbedRequest,
+    Word,
+    scrub_request,
+    words_of,
+)
+from ragbench_dagster.traffic.scrubbing.prefilter import Facts
+from ragbench_dagster.traffic.scrubbing.recogniser import NER_LABELS, Chosen, choose
+from ragbench_dagster.traffic.scrubbing.recognisers import (
+    addresses,
     births,
     custom,
-    disguises,
     finance,
     home_folders,
     keyed_values,
-    keys,
     labelled_numbers,
-    name_scripts,
     national,
     network,
-    people,
     phones,
-    stdnum_ids,
-    streets,
-    workers,
-)  # fmt: skip
-from ragbench_dagster.traffic.scrubbing.entities import NER_LABELS, Chosen, choose
-from ragbench_dagster.traffic.scrubbing.facts import Facts
-from ragbench_dagster.traffic.scrubbing.lexicon import lexicon
-from ragbench_dagster.traffic.scrubbing.ner import installed_model, ner_for
-from ragbench_dagster.traffic.scrubbing.placeholders import Numbering, Request, ScrubbedRequest, scrub_request
+    secrets,
+)
+from ragbench_dagster.traffic.scrubbing.recognisers.names import announced, name_scripts, single
+from ragbench_dagster.traffic.scrubbing.recognisers.names.lexicon import lexicon
 from ragbench_dagster.traffic.scrubbing.spans import PLACEHOLDER, Evidence, Span, clear_of, resolve
-from ragbench_dagster.traffic.scrubbing.view import View, view_of
 
 RULES = "2026-12-02"  # changed with every change of the rules that can change a result
 _CLOSING = re.compile(r"</([A-Z][A-Z0-9_]*)>")
@@ -71,11 +77,11 @@ class Scrubber:
         self._finders = list(self._build(countries))
         self._cache: OrderedDict[str, tuple[Span, ...]] = OrderedDict()
         self._cached_chars = 0
-        self._workers = workers.Workers(settings) if settings.processes > 1 else None
+        self._workers = pool.Workers(settings) if settings.processes > 1 else None
 
     @staticmethod
     def _national(countries: tuple[str, ...]) -> frozenset[str]:
-        return national.entities_of(countries) | stdnum_ids.entities_of(countries) if countries else frozenset()
+        return national.entities_of(countries) | national.stdnum_entities(countries) if countries else frozenset()
 
     def close(self) -> None:
         """End the worker processes, if there are any."""
@@ -86,7 +92,7 @@ class Scrubber:
         narrow = self.chosen.urls == "identifying"
         table: list[tuple[tuple[str, ...], Callable[[Facts], bool], Callable[[Facts], Iterable[Span]]]] = [
             (("URL",), network.might_url, lambda f: network.urls(f, narrow)),
-            (("SECRET",), keys.might_secret, keys.secrets),
+            (("SECRET",), secrets.might_secret, secrets.secrets),
             (("EMAIL_ADDRESS",), network.might_email, network.emails),
             (("IP_ADDRESS",), network.might_address, network.addresses),
             (("MAC_ADDRESS",), network.might_mac, network.macs),
@@ -102,8 +108,8 @@ class Scrubber:
         table.append(
             (
                 ("EMAIL_ADDRESS", "URL", "IP_ADDRESS"),
-                disguises.might_disguise,
-                lambda f: disguises.disguised(f, bare),
+                network.might_disguise,
+                lambda f: network.disguised(f, bare),
             )
         )
         if (lex := self._lexicon) is not None:
@@ -111,9 +117,9 @@ class Scrubber:
             table.append(
                 (("PERSON", "DATE_OF_BIRTH"), keyed_values.might_keyed, lambda f: keyed_values.keyed_values(f, lex))
             )
-            table.append((("ADDRESS",), streets.might_street, lambda f: streets.streets(f, lex)))
+            table.append((("ADDRESS",), addresses.might_street, lambda f: addresses.streets(f, lex)))
             table.append((("PERSON",), announced.might_announce, lambda f: announced.announced(f, lex)))
-            table.append((("PERSON",), lambda f: people.might_people(f, lex), lambda f: people.people(f, lex)))
+            table.append((("PERSON",), lambda f: single.might_people(f, lex), lambda f: single.people(f, lex)))
         special = self.chosen.entities & (
             national.entities_of(countries)
             | {"CRYPTO", "MEDICAL_LICENSE", "US_PASSPORT", "US_DRIVER_LICENSE", "US_BANK_NUMBER"}
@@ -126,9 +132,9 @@ class Scrubber:
                     lambda f: national.national_ids(f, countries, special),
                 )
             )
-        checked = self.chosen.entities & stdnum_ids.entities_of(countries)
+        checked = self.chosen.entities & national.stdnum_entities(countries)
         if checked:
-            table.append((tuple(checked), stdnum_ids.might_checked, lambda f: stdnum_ids.checked_ids(f, countries)))
+            table.append((tuple(checked), national.might_checked, lambda f: national.checked_ids(f, countries)))
         for entities, might, find in table:
             if any(e in self.chosen for e in entities):
                 yield frozenset(entities), might, find
@@ -166,7 +172,7 @@ class Scrubber:
 
     def _all(self, texts: Sequence[str]) -> list[tuple[Span, ...]]:
         fresh = [text for text in dict.fromkeys(texts) if text not in self._cache]
-        parallel = self._workers is not None and len(fresh) >= workers.WORTH
+        parallel = self._workers is not None and len(fresh) >= pool.WORTH
         found = self._workers.find_all(fresh) if self._workers is not None and parallel else self.find_all(fresh)
         done = dict(zip(fresh, found, strict=True))
         out = []
@@ -208,7 +214,7 @@ class Scrubber:
         """The model's answer on this piece can change a result."""
         if not self._skip or self._labels:
             return True
-        return self._lexicon is not None and people.wants_ner(piece, self._lexicon)
+        return self._lexicon is not None and single.wants_ner(piece, self._lexicon)
 
     def _find(self, text: str, view: View, facts: Facts) -> list[Span]:
         found: list[Span] = []
@@ -296,3 +302,31 @@ def latest_scrubber() -> Scrubber:
     """The scrubber that this thread built last, one of the defaults where it built none: for a line of a message."""
     built: dict[str, Scrubber] = _built.__dict__
     return next(iter(built.values()), None) or build_scrubber()
+
+
+# `ragbench stage scrub`: {text} in, {text, spans} out.
+
+_BATCH = 256  # rows handed to the NER model together
+
+
+def stage_scrub(
+    rows: Iterable[dict[str, Any]], scrubber: Scrubber, seen: Counter[Word] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Each row with its `text` scrubbed and `spans` [{start, end, type}] that index the input text.
+
+    Other keys of a row pass through. What is replaced is counted in `seen`, by kind of evidence.
+
+    Raises:
+        UserError: a row without a text; the line names its number.
+    """
+    numbered = enumerate(rows, 1)
+    while batch := list(islice(numbered, _BATCH)):
+        for number, row in batch:
+            if not isinstance(row, dict) or not isinstance(row.get("text"), str):
+                raise UserError(f'row {number}: no text; each row must be {{"text": "..."}}')
+        done = scrubber.texts([row["text"] for _, row in batch])
+        for (_, row), scrubbed in zip(batch, done, strict=True):
+            if seen is not None:
+                seen.update(words_of(row["text"], scrubbed.spans))
+            spans = [{"start": s.start, "end": s.end, "type": s.type} for s in scrubbed.spans]
+            yield {**row, "text": scrubbed.text, "spans": spans}

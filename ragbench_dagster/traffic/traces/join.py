@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ragbench_dagster.traffic.model import LogRequest, Node, RowError, Span
+from ragbench_dagster.traffic.requests import LogRequest, Node, RowError, Span
 
 TRACE = "TRACE"  # the kind of a row that stands for a whole trace
 UNKNOWN = "UNKNOWN"  # of a span that is none of the application's: a web framework's, a database driver's

@@ -16,7 +16,7 @@ from datetime import UTC
 from typing import Any
 
 from ragbench_dagster.traffic.convert import first_of, to_id, to_number
-from ragbench_dagster.traffic.model import RowError
+from ragbench_dagster.traffic.requests import RowError
 from ragbench_dagster.traffic.timestamps import parse_time
 from ragbench_dagster.traffic.traces.payloads import answer_of, documents_of, question_of
 

@@ -14,7 +14,7 @@ from datetime import tzinfo
 from typing import Any
 
 from ragbench_dagster.traffic.convert import first_of, to_id
-from ragbench_dagster.traffic.model import Node, RowError
+from ragbench_dagster.traffic.requests import Node, RowError
 from ragbench_dagster.traffic.timestamps import parse_time
 from ragbench_dagster.traffic.traces.join import UNKNOWN
 from ragbench_dagster.traffic.traces.payloads import answer_of, decoded, document_node, documents_of, question_of

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ragbench_dagster import inputs
+from ragbench_dagster.io import inputs
 from ragbench_dagster.traffic.convert import (
     ID_KEYS,
     SCORE_KEYS,
@@ -22,7 +22,7 @@ from ragbench_dagster.traffic.convert import (
     to_id,
     to_number,
 )
-from ragbench_dagster.traffic.model import Node, RowError
+from ragbench_dagster.traffic.requests import Node, RowError
 
 DEPTH = 6  # how deep a payload is searched
 MESSAGES = ("messages", "chat_history", "input_messages")

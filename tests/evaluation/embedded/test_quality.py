@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from ragbench_dagster.evaluation.judging import stage_judge
+from ragbench_dagster.evaluation.judge_runner import stage_judge
 from ragbench_dagster.settings import Judge
 
 FLOORS = [

@@ -1,18 +1,15 @@
 """A workspace whose judge is a fake provider."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # the helpers beside the tests
-from fake_provider import FakeProvider, Plan
-
-from ragbench_dagster.evaluation.judge import catalog, limiter
+from ragbench_dagster.evaluation.judge import catalog, rate_limiter
 from ragbench_dagster.settings import Judge, parse_settings
 from ragbench_dagster.store import Workspace
+from tests.support.fake_provider import FakeProvider, Plan
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +17,7 @@ def _fresh_process_state() -> None:
     """Limiters, LLMs and budgets live as long as the process; each test is a process of its own."""
     from ragbench_dagster.evaluation.judge import budget
 
-    limiter._limiters.clear()
+    rate_limiter._limiters.clear()
     catalog._llms.clear()
     budget._budgets.clear()
 

@@ -13,7 +13,7 @@ from ragbench_dagster import records
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.applicability import Given, given, unmet
 from ragbench_dagster.evaluation.judge.imported import load
-from ragbench_dagster.evaluation.judging import judge_answers
+from ragbench_dagster.evaluation.judge_runner import judge_answers
 from ragbench_dagster.evaluation.replay import replay_verdicts
 from ragbench_dagster.records import Item
 from ragbench_dagster.settings import parse_settings

@@ -5,17 +5,17 @@ import re
 
 import pyarrow as pa
 import pytest
-from fake_provider import Act
-from nights import Release, responses
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation import estimate as estimates
 from ragbench_dagster.evaluation.judge import build_evaluator
-from ragbench_dagster.evaluation.judging import judge_answers, judge_items
+from ragbench_dagster.evaluation.judge_runner import judge_answers, judge_items
 from ragbench_dagster.evaluation.replay import replay_verdicts
 from ragbench_dagster.records import Item
 from ragbench_dagster.settings import Judge
 from ragbench_dagster.store import read_table, write_table
+from tests.support.fake_provider import Act
+from tests.support.judge_items import Release, responses
 
 DAY = "2026-01-02"
 
@@ -156,10 +156,10 @@ def test_a_metric_may_have_another_judge(serve, judge_of, workspace):
 @pytest.fixture
 def estimated(monkeypatch: pytest.MonkeyPatch):
     """estimate_night on a release and systems of the test's own."""
-    from ragbench_dagster.evaluation import night, systems
+    from ragbench_dagster.evaluation import pipeline, systems
 
     def run(ws, release, names=("s",)):
-        monkeypatch.setattr(night, "night_release", lambda ws, day: release)
+        monkeypatch.setattr(pipeline, "night_release", lambda ws, day: release)
         monkeypatch.setattr(systems, "configured_systems", lambda ws: dict.fromkeys(names))
         return estimates.estimate_night(ws, DAY)
 

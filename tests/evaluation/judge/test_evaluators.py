@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fake_provider import Act, token
 from llama_index.core import evaluation as stock
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, LLMMetadata
 from llama_index.core.llms import CustomLLM
@@ -13,9 +12,10 @@ from llama_index.core.llms import CustomLLM
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.judge import build_evaluator
 from ragbench_dagster.evaluation.judge.catalog import build_llm_evaluator
-from ragbench_dagster.evaluation.judging import judge_items
+from ragbench_dagster.evaluation.judge_runner import judge_items
 from ragbench_dagster.records import Item
 from ragbench_dagster.settings import Judge
+from tests.support.fake_provider import Act, token
 
 ITEM = Item("a", "What does it cost?", "It costs 10 {euro}.", ("The fee is 10.\n", "Paid yearly. {x}"), "10 euro")
 GUIDELINES = ["Name the currency.", "Be short."]
@@ -193,7 +193,7 @@ def test_a_provider_without_log_probabilities_is_told_of(serve, judge_of, worksp
 
 
 def test_the_threshold_comes_from_the_settings_or_the_accepted_calibration(serve, judge_of, workspace):
-    from ragbench_dagster.evaluation.identity import prefix
+    from ragbench_dagster.evaluation.cache_key import prefix
     from ragbench_dagster.store import write_json
 
     provider = serve(lambda seen: logprob_act(YES=0.6, NO=0.2))

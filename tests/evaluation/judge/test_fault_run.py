@@ -9,12 +9,12 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
-import faulty
 import pytest
-from fake_provider import Act, Seen
 
-from ragbench_dagster.evaluation.judging import judge_answers
+from ragbench_dagster.evaluation.judge_runner import judge_answers
 from ragbench_dagster.evaluation.ledger import Ledger
+from tests.support import faulty_provider as faulty
+from tests.support.fake_provider import Act, Seen
 
 METRICS = ["faithfulness", "relevancy", "correctness"]
 
@@ -53,7 +53,7 @@ def test_kill_nine_three_times_loses_only_what_was_in_flight(serve, tmp_path: Pa
         return Act("4.0\nAlike." if answered[-1].startswith("correctness") else "YES", delay_s=0.03)
 
     provider = serve(plan)
-    command = [sys.executable, faulty.__file__, str(tmp_path), provider.base, str(n)]
+    command = [sys.executable, "-m", "tests.support.faulty_provider", str(tmp_path), provider.base, str(n)]
     rng = random.Random(7)
     kills = 0
     for _ in range(3):

@@ -6,13 +6,13 @@ import time
 from typing import Any
 
 import pytest
-from fake_provider import Act
-from nights import Release, responses
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation.judging import judge_answers, judge_items
+from ragbench_dagster.evaluation.judge_runner import judge_answers, judge_items
 from ragbench_dagster.evaluation.ledger import Ledger
 from ragbench_dagster.records import Item
+from tests.support.fake_provider import Act
+from tests.support.judge_items import Release, responses
 
 
 def items(n: int) -> list[Item]:
@@ -207,10 +207,10 @@ def test_an_item_that_never_recovers_ends_as_error_and_is_asked_again_next_time(
 
 
 def test_a_provider_that_is_down_ends_the_run(serve, judge_of, workspace, monkeypatch):
-    from ragbench_dagster.evaluation.judge import breaker, governor
+    from ragbench_dagster.evaluation.judge import circuit_breaker, retry
 
-    monkeypatch.setattr(breaker, "_PATIENCE_S", 0.9)
-    monkeypatch.setattr(governor, "_BACKOFF_S", 0.05)
+    monkeypatch.setattr(circuit_breaker, "_PATIENCE_S", 0.9)
+    monkeypatch.setattr(retry, "_BACKOFF_S", 0.05)
     provider = serve(lambda seen: error(503, message="down"))
     with pytest.raises(UserError, match="down"):
         judge_items(workspace(judge_of(provider.base)), "faithfulness", items(500))

@@ -1,22 +1,22 @@
 """A ledger that another process holds: no paid verdict is lost, none is paid twice, and the wait is said."""
 
-import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
-from fake_provider import Act
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation import ledger
-from ragbench_dagster.evaluation.judging import judge_items
+from ragbench_dagster.evaluation.checkpoint import Spool
+from ragbench_dagster.evaluation.judge_runner import judge_items
 from ragbench_dagster.evaluation.ledger import Entry, Ledger, location
-from ragbench_dagster.evaluation.verdict_spool import Spool
 from ragbench_dagster.records import Item, Verdict
+from tests.support.fake_provider import Act
 
 SCORED = Verdict("scored", 1.0, True, "fine", "YES", "m", "fp", 120, 9, 0.002, 1, 310.5, 12.0, {"a": 1})
 
@@ -97,12 +97,12 @@ def test_what_is_kept_beside_comes_in_at_the_next_start_though_the_process_was_k
         pass
     holder = Holder(tmp_path / "ledger.db").hold()
     script = (
-        "import sys, time; sys.path.insert(0, sys.argv[2]); import test_held_ledger as t; "
+        "import sys, time; sys.path.insert(0, sys.argv[2]); import tests.evaluation.judge.test_held_ledger as t; "
         "from ragbench_dagster.evaluation import ledger; ledger._BUSY_S = 0.05; "
         "book = t.Ledger(sys.argv[1]); [book.keep(t.entry(f'k{n}'), t.SCORED) for n in range(3)]; "
         "book.keep(t.entry('f'), t.Verdict('error', feedback='502')); print('kept', flush=True); time.sleep(60)"
     )
-    here = os.path.dirname(__file__)
+    here = str(Path(__file__).resolve().parents[3])
     process = subprocess.Popen([sys.executable, "-c", script, url, here], stdout=subprocess.PIPE)
     assert process.stdout.readline() == b"kept\n"
     process.send_signal(signal.SIGKILL)

@@ -5,12 +5,12 @@ import json
 import tracemalloc
 
 import pytest
-from fake_provider import Act
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation.judging import judge_items
+from ragbench_dagster.evaluation.judge_runner import judge_items
 from ragbench_dagster.evaluation.ledger import Ledger, location
 from ragbench_dagster.records import Item
+from tests.support.fake_provider import Act
 
 
 def items(n):

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nights import Release, responses
 
 from ragbench_dagster import records
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation import session
-from ragbench_dagster.evaluation.judging import judge_answers, judge_items, stage_judge
+from ragbench_dagster.evaluation import judge_session
+from ragbench_dagster.evaluation.judge_runner import judge_answers, judge_items, stage_judge
 from ragbench_dagster.evaluation.ledger import Ledger
 from ragbench_dagster.records import Item, Verdict
 from ragbench_dagster.settings import parse_settings
 from ragbench_dagster.store import Workspace, read_table
+from tests.support.judge_items import Release, responses
 
 
 class Length:
@@ -50,7 +50,7 @@ def judges(monkeypatch: pytest.MonkeyPatch) -> dict[str, Length]:
     def build(metric: str, judge: Any, ws: Any) -> Length:
         return made.setdefault(metric, Length(metric))
 
-    monkeypatch.setattr(session, "build_evaluator", build)
+    monkeypatch.setattr(judge_session, "build_evaluator", build)
     return made
 
 
@@ -165,8 +165,8 @@ def test_it_runs_inside_a_running_loop_too(ws: Workspace, judges: dict[str, Leng
 SLOW = """
 import asyncio, sys
 from ragbench_dagster.errors import Interrupted
-from ragbench_dagster.evaluation import session
-from ragbench_dagster.evaluation.judging import judge_items
+from ragbench_dagster.evaluation import judge_session as session
+from ragbench_dagster.evaluation.judge_runner import judge_items
 from ragbench_dagster.records import Item, Verdict
 from ragbench_dagster.settings import parse_settings
 from ragbench_dagster.store import Workspace

@@ -9,18 +9,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fake_provider import Act, Seen
 
-from ragbench_dagster.calibration.rows import read_calibration
+from ragbench_dagster.calibration.labelled_answers import read_calibration
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation.judge.redact import redact
-from ragbench_dagster.evaluation.judging import judge_items, stage_judge
-from ragbench_dagster.evaluation.replies import RAW_LIMIT, item_with, kept_verdict, texts_of_item
+from ragbench_dagster.evaluation.judge_runner import judge_items, stage_judge
+from ragbench_dagster.evaluation.kept_texts import RAW_LIMIT, item_with, kept_verdict, texts_of_item
 from ragbench_dagster.records import Item, Verdict
 from ragbench_dagster.settings import Judge, Scrub, parse_settings
 from ragbench_dagster.store import Workspace
-from ragbench_dagster.traffic.handed_in import Texts, scrub_handed_in
+from ragbench_dagster.traffic.scrubbed_rows import Texts, scrub_handed_in
 from ragbench_dagster.traffic.scrubbing import build_scrubber
+from ragbench_dagster.traffic.scrubbing.redact import redact
+from tests.support.fake_provider import Act, Seen
 
 MAIL = "canary.person@nowhere.example"
 PHONE = "+1 212-555-0143"
@@ -111,7 +111,7 @@ def test_rows_are_scrubbed_once_and_the_cache_holds_no_raw_text(tmp_path: Path, 
     first = scrub_handed_in(ws, "calibration", rows)
     assert MAIL.encode() not in everything(tmp_path)
     before = (ws.store / "cache" / "handed-in" / "calibration.json").read_bytes()
-    monkeypatch.setattr("ragbench_dagster.traffic.handed_in.scrub_texts", lambda *_: pytest.fail("scrubbed again"))
+    monkeypatch.setattr("ragbench_dagster.traffic.scrubbed_rows.scrub_texts", lambda *_: pytest.fail("scrubbed again"))
     assert scrub_handed_in(ws, "calibration", rows) == first
     assert (ws.store / "cache" / "handed-in" / "calibration.json").read_bytes() == before
     other = Workspace(tmp_path, parse_settings("scrub: {allow: [flock]}"))

@@ -6,10 +6,10 @@ from collections import deque
 from typing import Any
 
 import pytest
-import virtual_time
 
-from ragbench_dagster.evaluation.judge.limiter import Limiter, TooLong, shared_limiter
+from ragbench_dagster.evaluation.judge.rate_limiter import Limiter, TooLong, shared_limiter
 from ragbench_dagster.settings import Concurrency
+from tests.support import virtual_time
 
 WIDE = Concurrency(min=1, start=64, max=64)
 

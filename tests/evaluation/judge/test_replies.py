@@ -3,16 +3,16 @@
 from typing import Any
 
 import pytest
-from fake_provider import Act
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragbench_dagster.evaluation.judge.cleaning import plain
-from ragbench_dagster.evaluation.judge.numbers import read_result, read_score
-from ragbench_dagster.evaluation.judge.pairwise import read_choice
-from ragbench_dagster.evaluation.judge.text import is_refusal, read_yes_no
-from ragbench_dagster.evaluation.judging import judge_items
+from ragbench_dagster.evaluation.judge.parse_score import read_result, read_score
+from ragbench_dagster.evaluation.judge.parse_verdict import is_refusal, read_yes_no
+from ragbench_dagster.evaluation.judge.preference_judge import read_choice
+from ragbench_dagster.evaluation.judge.reply import plain
+from ragbench_dagster.evaluation.judge_runner import judge_items
 from ragbench_dagster.records import Item
+from tests.support.fake_provider import Act
 
 NEITHER = None
 YES_NO: list[tuple[str, bool | None]] = [
@@ -180,8 +180,8 @@ _JSON: Any = st.recursive(
 @settings(max_examples=300, deadline=None)
 @given(_JSON, st.integers(200, 599))
 def test_no_body_makes_the_reading_of_an_answer_raise(body: Any, status: int):
-    from ragbench_dagster.evaluation.judge.faults import Trouble, of_answer, of_success
-    from ragbench_dagster.evaluation.judge.waits import wait_of
+    from ragbench_dagster.evaluation.judge.provider_errors import Trouble, of_answer, of_success
+    from ragbench_dagster.evaluation.judge.retry_after import wait_of
 
     wrapped = {"error": body, "choices": body}
     for one in (body, wrapped, {"choices": [body]}, {"choices": [{"message": body}]}, [wrapped]):

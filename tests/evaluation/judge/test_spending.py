@@ -3,15 +3,15 @@
 import asyncio
 
 import pytest
-from fake_provider import Act
-from nights import Release, responses
 
 from ragbench_dagster.evaluation import spending
 from ragbench_dagster.evaluation.judge import budget, catalog, governed_llm
-from ragbench_dagster.evaluation.judging import judge_answers, judge_items
+from ragbench_dagster.evaluation.judge_runner import judge_answers, judge_items
 from ragbench_dagster.evaluation.ledger import Entry, Ledger
 from ragbench_dagster.records import Item, Verdict
 from ragbench_dagster.settings import Judge
+from tests.support.fake_provider import Act
+from tests.support.judge_items import Release, responses
 
 DAY = "2026-01-02"
 CENT = {"price": {"input": 10.0, "output": 0.0}, "concurrency": {"min": 1, "start": 1, "max": 1}}

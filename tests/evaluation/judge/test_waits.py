@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragbench_dagster.evaluation.judge.redact import redact
-from ragbench_dagster.evaluation.judge.waits import seconds, wait_of
+from ragbench_dagster.evaluation.judge.retry_after import seconds, wait_of
+from ragbench_dagster.traffic.scrubbing.redact import redact
 
 NOW = 1_790_000_000.0  # Mon, 21 Sep 2026 14:13:20 GMT
 DATE = "Mon, 21 Sep 2026 14:13:20 GMT"

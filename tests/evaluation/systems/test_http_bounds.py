@@ -8,7 +8,8 @@ import zlib
 
 import pytest
 from aiohttp import web
-from endpoints import run
+
+from tests.support.endpoints import run
 
 BOMB = gzip.compress(b'{"response": "' + b" " * (300 << 20) + b'"}')  # 300 KB
 PACKED = {

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from endpoints import Handler, make, run, serve
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.systems import Answer
+from tests.support.endpoints import Handler, make, run, serve
 
 
 def say(**body: Any) -> Handler:

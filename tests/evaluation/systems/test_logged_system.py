@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from small_nights import answers, log, release, workspace
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation.answering import answer_release
+from ragbench_dagster.evaluation.answers import answer_release
 from ragbench_dagster.evaluation.systems import configured_systems, default_systems, system_settings
+from tests.support.small_nights import answers, log, release, workspace
 
 LOGGED = "systems: {logged: {kind: logged}}"
 

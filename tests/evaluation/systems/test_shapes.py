@@ -7,8 +7,8 @@ import pytest
 from llama_index.core.base.response.schema import Response
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 
-from ragbench_dagster.evaluation.systems.base import Answer, ItemError
-from ragbench_dagster.evaluation.systems.shapes import to_answer, to_passages
+from ragbench_dagster.evaluation.systems.answer_formats import to_answer, to_passages
+from ragbench_dagster.evaluation.systems.system import Answer, ItemError
 
 
 def node(key: str, text: str, score: float | None = None, document: str | None = None) -> NodeWithScore:

@@ -11,7 +11,7 @@ from ragbench_dagster.store import Workspace, read_json
 from ragbench_dagster.traffic.scrubbing import Scrubber, Span, build_scrubber, stage_scrub
 from ragbench_dagster.traffic.scrubbing.ner import installed_model
 from ragbench_dagster.traffic.scrubbing.placeholders import Request, scrub_request, words_of
-from ragbench_dagster.traffic.scrubbing.replaced_words import most_frequent, summed
+from ragbench_dagster.traffic.scrubbing.quality import most_frequent, summed
 from ragbench_dagster.traffic.scrubbing.spans import Evidence, resolve
 
 
@@ -179,8 +179,8 @@ def test_explain_shows_the_words_on_stderr_alone_and_the_rows_stay(capfd, monkey
 
 def test_the_night_keeps_the_list_and_the_doctor_shows_it(workspace, capfd):
     from ragbench_dagster.commands.doctor import scrubbing
+    from ragbench_dagster.traffic.ingest import sample_days, scrub_days
     from ragbench_dagster.traffic.privacy import measure_scrubbing
-    from ragbench_dagster.traffic.stages import sample_days, scrub_days
 
     rows = [
         {"timestamp": f"2026-11-20T0{i}:00:00Z", "request_id": str(i), "query": f"please tell Emily about plan {i}"}

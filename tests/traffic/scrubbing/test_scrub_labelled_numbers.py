@@ -6,7 +6,7 @@ import pytest
 
 from ragbench_dagster.settings import Scrub
 from ragbench_dagster.traffic.scrubbing import Scrubber, build_scrubber
-from ragbench_dagster.traffic.scrubbing.stdnum_ids import PERSONAL, countries
+from ragbench_dagster.traffic.scrubbing.recognisers.national import PERSONAL, countries
 
 
 @pytest.fixture(scope="module", params=["off", "auto"])

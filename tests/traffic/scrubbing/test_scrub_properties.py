@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from ragbench_dagster.settings import Scrub
 from ragbench_dagster.traffic.scrubbing import PLACEHOLDER, Span
 from ragbench_dagster.traffic.scrubbing.ner import installed_model
+from ragbench_dagster.traffic.scrubbing.normalise import view_of
 from ragbench_dagster.traffic.scrubbing.scrubber import Scrubber
 from ragbench_dagster.traffic.scrubbing.spans import resolve
-from ragbench_dagster.traffic.scrubbing.view import view_of
 
 FRAGMENTS = [
     "my name is", "MY NAME IS", "i'm", "I am", "regards,", "mr", "Dr.", "name:", "zuzanna", "Zuzanna", "TESTERSON", "Testerson",

@@ -54,7 +54,7 @@ def test_a_word_of_a_hundred_thousand_letters_takes_no_minutes():
     """Every cut of it was looked up as a compound: the doctor hung on one such line."""
     import time
 
-    from ragbench_dagster.traffic.scrubbing.lexicon import lexicon
+    from ragbench_dagster.traffic.scrubbing.recognisers.names.lexicon import lexicon
 
     begin = time.process_time()
     for letter in "aXz":

@@ -98,9 +98,8 @@ def make_presidio():
 
 
 @pytest.mark.parametrize("factory", ["make_function", "make_presidio"])
-def test_an_own_recogniser_joins_by_import_path(factory, monkeypatch):
-    monkeypatch.syspath_prepend(__file__.rsplit("/", 1)[0])
-    own = Recognizer(entity="QUUX", import_path=f"test_scrub_settings:{factory}")
+def test_an_own_recogniser_joins_by_import_path(factory):
+    own = Recognizer(entity="QUUX", import_path=f"{__name__}:{factory}")
     assert build_scrubber(Scrub(ner="off", recognizers=[own])).texts(["what is a quux"])[0].text == "what is a <QUUX_1>"
 
 

@@ -43,7 +43,7 @@ def test_the_cache_is_bounded(monkeypatch):
 
 @pytest.mark.slow
 def test_several_processes_find_what_one_finds(monkeypatch):
-    monkeypatch.setattr("ragbench_dagster.traffic.scrubbing.workers.WORTH", 10)
+    monkeypatch.setattr("ragbench_dagster.traffic.scrubbing.pool.WORTH", 10)
     texts = [f"my name is Ada Testwood, mail u{i}@example.com" for i in range(700)]
     many = Scrubber(Scrub(ner="off", processes=2))
     try:

@@ -1,0 +1,1 @@
+"""gate[D]: pass, fail or inconclusive, by the definitions of docs/deciding.md."""

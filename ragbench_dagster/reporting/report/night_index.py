@@ -1,0 +1,79 @@
+"""The index page: every night of the store, newest first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ragbench_dagster.reporting.report.sanitise import flat
+from ragbench_dagster.store import Workspace, read_json
+
+MOST_METRICS = 12  # columns; the others are on the nights' own pages
+
+
+@dataclass(frozen=True)
+class IndexRow:
+    """One system on one night."""
+
+    day: str
+    link: str  # "" where the night has no page
+    verdict: str
+    system: str
+    values: list[float | None]
+    examples: int | None
+    release: str
+    judge: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class IndexView:
+    """All nights of a workspace."""
+
+    workspace: str
+    metrics: list[str]
+    rows: list[IndexRow] = field(default_factory=list)
+    counts: list[tuple[str, int]] = field(default_factory=list)
+
+
+def index_view(ws: Workspace) -> IndexView:
+    """All nights that have a manifest, finished or not."""
+    folder = ws.night("x").parent
+    days = sorted((p.parent.name for p in folder.glob("????-??-??/manifest.json")), reverse=True)
+    files = {day: {n: _read(ws, day, n) for n in ("manifest", "summary", "gate")} for day in days}
+    metrics = list(dict.fromkeys(m for day in days for m in files[day]["manifest"].get("metrics") or []))
+    rows: list[IndexRow] = []
+    counts: dict[str, int] = {}
+    for day in days:
+        found = files[day]
+        verdict = found["gate"].get("verdict") or "none"
+        counts[verdict] = counts.get(verdict, 0) + 1
+        rows += _rows(ws, day, found, verdict, metrics[:MOST_METRICS])
+    order = [v for v in ("fail", "inconclusive", "pass", "none") if v in counts]
+    return IndexView(flat(ws.root.name, 60), metrics[:MOST_METRICS], rows, [(v, counts[v]) for v in order])
+
+
+def _rows(ws: Workspace, day: str, found: dict[str, Any], verdict: str, metrics: list[str]) -> list[IndexRow]:
+    manifest, summary, gate = found["manifest"], found["summary"], found["gate"]
+    link = f"{day}/report.html" if (ws.night(day) / "report.html").exists() else ""
+    reasons = gate.get("reasons") or [""]
+    judge = manifest.get("judge") or {}
+    systems = summary.get("systems") or {"–": {"metrics": {}}}
+    return [
+        IndexRow(
+            day=day,
+            link=link,
+            verdict=verdict,
+            system=name,
+            values=[((system["metrics"].get(m) or {}).get("overall") or {}).get("value") for m in metrics],
+            examples=manifest.get("examples"),
+            release=flat(manifest.get("release") or "", 80),
+            judge=flat(judge.get("model") or judge.get("provider") or manifest.get("judge_label") or "", 60),
+            reason=flat(reasons[0], 200),
+        )
+        for name, system in systems.items()
+    ]
+
+
+def _read(ws: Workspace, day: str, name: str) -> dict[str, Any]:
+    return read_json(ws.night(day) / f"{name}.json") or {}

@@ -1,0 +1,1 @@
+"""Words, numbers and untrusted text, for every stage. Nothing here knows of requests, examples or nights."""

@@ -1,0 +1,1 @@
+"""Names of people: announced, listed, in pairs, or alone."""
