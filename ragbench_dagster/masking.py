@@ -88,9 +88,18 @@ def mask(text: str) -> str:
     return "".join([*out, text[at:]])
 
 
-def mask_spans(text: str) -> list[tuple[int, int]]:
-    """Where the values stand in `text`: (start, end), in order, without overlaps."""
-    values = tuple(value for name in sorted(_names) if (value := os.environ.get(name)))
+def watched_values() -> tuple[str, ...]:
+    """The values that the watched variables hold now."""
+    return tuple(value for name in sorted(_names) if (value := os.environ.get(name)))
+
+
+def mask_spans(text: str, values: tuple[str, ...] | None = None) -> list[tuple[int, int]]:
+    """Where the values stand in `text`: (start, end), in order, without overlaps.
+
+    Args:
+        values: of `watched_values`, asked once for many texts; None asks now.
+    """
+    values = watched_values() if values is None else values
     if not values or not text:
         return []
     found = [span for secret in _secrets(values) for span in secret.spans(text)]

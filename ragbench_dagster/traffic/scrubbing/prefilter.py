@@ -7,11 +7,21 @@ with random texts, so that skipping never changes a result.
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 _TOKEN = re.compile(r"[^\W\d_]+")
 _DIGIT = re.compile(r"[0-9]")
+
+
+def holds(text: str, words: Iterable[str]) -> bool:
+    """One of `words` stands in `text`. A loop: `any` of a generator takes twice as long, and this runs on every text."""
+    for word in words:  # noqa: SIM110
+        if word in text:
+            return True
+    return False
 
 
 @lru_cache(maxsize=8)
@@ -47,6 +57,10 @@ class Facts:
         """One of `words` (folded) stands in the text as a word."""
         return not self.skip or not words.isdisjoint(self.tokens)
 
+    def holds(self, words: Iterable[str]) -> bool:
+        """One of `words` (folded) stands somewhere in the text."""
+        return not self.skip or holds(self.folded, words)
+
     @cached_property
     def digit(self) -> bool:
         """An ASCII digit stands in the text (the view folds all others to ASCII)."""
@@ -75,5 +89,29 @@ class Facts:
         return "@" in self.text or "%40" in self.text
 
     @cached_property
+    def ascii(self) -> bool:
+        """Folding such a text moves nothing."""
+        return self.text.isascii()
+
+    @cached_property
     def scheme(self) -> bool:
         return "://" in self.text
+
+
+class Caseless:
+    """A pattern of lower-case letters that ignores case.
+
+    In a text of ASCII it is looked for in the folded text: `re` tries the first letters of alternatives quickly only
+    in a pattern that heeds case, which makes long lists of words two to seven times faster. A match's own text may
+    therefore be folded; its offsets are the text's.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        self.any_case = re.compile(pattern, re.IGNORECASE)
+        self.lower_case = re.compile(pattern)
+
+    def finditer(self, facts: Facts, begin: int = 0, end: int = sys.maxsize) -> Iterator[re.Match[str]]:
+        """The matches in the text, as `re.Pattern.finditer`."""
+        if facts.ascii:
+            return self.lower_case.finditer(facts.folded, begin, end)
+        return self.any_case.finditer(facts.text, begin, end)

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.masking import mask_spans
+from ragbench_dagster.masking import mask_spans, watched_values
 from ragbench_dagster.settings import Scrub
 from ragbench_dagster.store import digest
 from ragbench_dagster.traffic.scrubbing import pool
@@ -175,13 +175,14 @@ class Scrubber:
         parallel = self._workers is not None and len(fresh) >= pool.WORTH
         found = self._workers.find_all(fresh) if self._workers is not None and parallel else self.find_all(fresh)
         done = dict(zip(fresh, found, strict=True))
+        values = watched_values()
         out = []
         for text in texts:
             spans = done.get(text)
             if spans is None:
                 self._cache.move_to_end(text)
                 spans = self._cache[text]
-            out.append(_with_masked(text, spans))
+            out.append(_with_masked(text, spans, values) if values else spans)
         for text, spans in done.items():
             self._remember(text, spans)
         return out
@@ -233,12 +234,12 @@ class Scrubber:
         return [view.back(span) for span in spans]
 
 
-def _with_masked(text: str, spans: tuple[Span, ...]) -> tuple[Span, ...]:
+def _with_masked(text: str, spans: tuple[Span, ...], watched: tuple[str, ...]) -> tuple[Span, ...]:
     """`spans` and the values of the variables that the settings name: a service may quote its key anywhere.
 
     Not remembered with the rest: they come from the environment, not from the text.
     """
-    values = [Span(start, end, "SECRET") for start, end in mask_spans(text)]
+    values = [Span(start, end, "SECRET") for start, end in mask_spans(text, watched)]
     if not values:
         return spans
     zones = [m.span() for m in PLACEHOLDER.finditer(text)]

@@ -10,6 +10,9 @@ from ragbench_dagster.settings import Scrub
 from ragbench_dagster.traffic.scrubbing import PLACEHOLDER, Span
 from ragbench_dagster.traffic.scrubbing.ner import installed_model
 from ragbench_dagster.traffic.scrubbing.normalise import view_of
+from ragbench_dagster.traffic.scrubbing.prefilter import Caseless, Facts
+from ragbench_dagster.traffic.scrubbing.recognisers import addresses, secrets
+from ragbench_dagster.traffic.scrubbing.recognisers.names import announced
 from ragbench_dagster.traffic.scrubbing.scrubber import Scrubber
 from ragbench_dagster.traffic.scrubbing.spans import resolve
 
@@ -119,3 +122,24 @@ def test_the_view_keeps_every_place_or_says_where_each_character_was(text):
     else:
         assert len(view.origin) == len(view.text)
         assert list(view.origin) == sorted(set(view.origin))
+
+
+def caseless_patterns() -> list[tuple[str, Caseless]]:
+    return [
+        (f"{module.__name__.rpartition('.')[2]}.{name}", pattern)
+        for module in (announced, addresses, secrets)
+        for name, pattern in vars(module).items()
+        if isinstance(pattern, Caseless)
+    ]
+
+
+@pytest.mark.parametrize("pattern", [p for _, p in caseless_patterns()], ids=[n for n, _ in caseless_patterns()])
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_a_caseless_pattern_finds_the_same_in_the_folded_text(pattern, data):
+    """In every case of the letters, inside other words, and beside letters that ASCII does not have."""
+    matching = data.draw(st.from_regex(pattern.lower_case))
+    around = data.draw(st.sampled_from(["", " so it goes", " 12 Main St", " Hauptweg 5, ", " é"]))
+    text = data.draw(st.sampled_from([str.lower, str.upper, str.title, str.swapcase]))(matching) + around
+    both = [[m.span() for m in pattern.any_case.finditer(text)], [m.span() for m in pattern.finditer(Facts(text))]]
+    assert both[0] == both[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ragbench_dagster.traffic.scrubbing.prefilter import Facts
+from ragbench_dagster.traffic.scrubbing.prefilter import Caseless, Facts
 from ragbench_dagster.traffic.scrubbing.recognisers.names.lexicon import KNOWN, STOP, Lexicon
 from ragbench_dagster.traffic.scrubbing.spans import Span
 
@@ -33,7 +33,7 @@ def _anchors(facts: Facts, lex: Lexicon) -> Iterator[tuple[int, int]]:
     if not facts.skip or "corner" in facts.folded:
         yield from (match.span() for match in CORNER.finditer(text))
     wanted = [pattern for words, pattern in ANCHORS if facts.has(words)]
-    checked = [ALONE] if facts.has(ALONE_WORDS) else []
+    checked: list[Caseless] = [ALONE] if facts.has(ALONE_WORDS) else []
     if not facts.skip or any(token.endswith(ENDINGS) for token in facts.tokens):
         checked += [ENDING, BEFORE_ENDING]
     named = [BETWEEN, LOOSE] if facts.has(LOOSE_WORDS) else [BETWEEN]
@@ -41,15 +41,15 @@ def _anchors(facts: Facts, lex: Lexicon) -> Iterator[tuple[int, int]]:
     for begin, end in _around_digits(text):
         for pattern in (*wanted, TITLED):
             yield from (match.span() for match in pattern.finditer(text, begin, end))
-        for pattern in checked:
-            for match in pattern.finditer(text, begin, end):
+        for caseless in checked:
+            for match in caseless.finditer(facts, begin, end):
                 if not lex.flags(match["w"]) & KNOWN:
                     yield match.span()
         for pattern in named:
             for match in pattern.finditer(text, begin, end):
                 if _street_name(match["w"], lex):
                     yield match.span()
-        for match in SAID.finditer(text, begin, end) if said else ():
+        for match in SAID.finditer(facts, begin, end) if said else ():
             piece = _said(text, match.end())
             if piece:
                 yield piece
@@ -208,15 +208,15 @@ ANCHORS: tuple[tuple[frozenset[str], re.Pattern[str]], ...] = (
 )
 CORNER = _c(rf"\bthe\scorner\sof\s(?:{N})?[^\n?!]{{3,70}}?\sand\s{W}(?:\s{W}){{0,3}}")
 # A word with a street ending and a number; the word itself must be in no dictionary ("monitoring 5").
-ENDING = _c(rf"\b(?P<w>[^\W\d_]{{2,40}}{_ENDINGS})\s{N}\b\.?")
-BEFORE_ENDING = _c(rf"\b{N}\s(?P<w>[^\W\d_]{{2,40}}{_ENDINGS})(?!\w)")
+ENDING = Caseless(rf"\b(?P<w>[^\W\d_]{{2,40}}{_ENDINGS})\s{N}\b\.?")
+BEFORE_ENDING = Caseless(rf"\b{N}\s(?P<w>[^\W\d_]{{2,40}}{_ENDINGS})(?!\w)")
 ENDINGS = tuple(
     sorted({"strasse", *_words(_ENDINGS.removeprefix("(?:stra(?:ß|ss)e|").removesuffix(")").replace(r"\.?", ""))})
 )
 LOOSE_WORDS = _words(_LOOSE_PREFIX)
 LOOSE = _c(rf"(?:\b{N}\s)?{_LOOSE_PREFIX}\s(?P<w>(?:{W}\s){{0,5}}?{W}),?\s{N}\b")
 ALONE_WORDS = _words(_ALONE)
-ALONE = _c(rf"\b(?P<w>{W})\s(?:{_ALONE})\s{N}\b")
+ALONE = Caseless(rf"\b(?P<w>{W})\s(?:{_ALONE})\s{N}\b")
 TITLED = _c(
     rf"(?<![\w.-])(?!(?:1[6-9]|20)\d\d\s)\d{{1,6}}[a-zA-Z]?,?\x20(?:[NSEW]\.?\x20|(?:North|South|East|West)\x20)?(?:[A-ZÀ-ÖØ-Þ][\w.'’-]{{0,30}}\x20){{1,4}}(?i:{_EVERYDAY})\b\.?",
     0,
@@ -227,7 +227,7 @@ BETWEEN = _c(
     r"(?=\s*(?:[,\n]|$|\s(?:apt|suite|ste)\b))",
     re.IGNORECASE | re.MULTILINE,
 )
-SAID = _c(
+SAID = Caseless(
     r"\b(?:(?:my|his|her|their|our|billing|shipping|home|mailing|postal|delivery|street|new|old|current|work|office|full)\s)?address\b"
     r"(?:\s(?:of|for)\s[^.\n?!]{1,60}?)?\s?(?:(?:is(?:\snow)?|was|to|with)\b|:|=|changed\sto|should\sbe|\s(?=\d{1,5}\s[^\W\d_]))\s{0,3}"
     r"|\b(?:i|we|he|she|they)\s(?:now\s|currently\s)?(?:live|lives|living|reside|resides|stay|moved|moving)\s(?:at|on|in|to)\s"

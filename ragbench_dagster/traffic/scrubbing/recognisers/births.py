@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ragbench_dagster.traffic.scrubbing.prefilter import Facts
+from ragbench_dagster.traffic.scrubbing.prefilter import Facts, holds
 from ragbench_dagster.traffic.scrubbing.spans import Evidence, Span
 
 _MONTH = (
@@ -57,5 +57,8 @@ def births(facts: Facts) -> Iterator[Span]:
         yield Span(match.start("d"), match.end("d"), "DATE_OF_BIRTH", evidence=Evidence.ANNOUNCED)
 
 
+_FOLDED = tuple(word.casefold() for word in _WORDS)
+
+
 def might_birth(facts: Facts) -> bool:
-    return facts.digits >= 3 and any(word.casefold() in facts.folded for word in _WORDS)
+    return facts.digits >= 3 and holds(facts.folded, _FOLDED)

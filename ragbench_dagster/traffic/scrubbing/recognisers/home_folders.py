@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ragbench_dagster.traffic.scrubbing.prefilter import Facts
+from ragbench_dagster.traffic.scrubbing.prefilter import Facts, holds
 from ragbench_dagster.traffic.scrubbing.recognisers.names.lexicon import NAME, ORDINARY, Lexicon, word_list
 from ragbench_dagster.traffic.scrubbing.spans import Evidence, Span
 
@@ -71,7 +71,10 @@ def _somebody(name: str, after: str, lex: Lexicon) -> bool:
 
 def might_home(facts: Facts) -> bool:
     """A separator, plain or encoded, right before one of the folders, or a home's short form."""
-    return _HINT.search(facts.text) is not None
+    return holds(facts.text, _SIGNS) and _HINT.search(facts.text) is not None
+
+
+_SIGNS = ("/", "\\", "~", "%", "-")  # what every hint begins with
 
 
 _HINT = re.compile(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ragbench_dagster.traffic.scrubbing.prefilter import Facts
+from ragbench_dagster.traffic.scrubbing.prefilter import Facts, holds
 from ragbench_dagster.traffic.scrubbing.recognisers.births import DATE
 from ragbench_dagster.traffic.scrubbing.recognisers.names.lexicon import (
     NAME,
@@ -157,7 +157,7 @@ def might_keyed(facts: Facts) -> bool:
     if not ("=" in text or ":" in text or ">" in text or "&gt;" in text or "%3" in text or "\\u003" in text):
         return False
     folded = facts.folded
-    return not folded.isascii() or any(stem in folded for stem in _STEMS)
+    return not folded.isascii() or holds(folded, _STEMS)
 
 
 _STEMS = (

@@ -87,31 +87,34 @@ def _parts(name: str) -> list[str]:
 
 
 @lru_cache(maxsize=32)
-def recognizers(countries: tuple[str, ...]) -> tuple[tuple[Any, re.Pattern[str] | None], ...]:
-    """Presidio recognisers with their context words as one pattern."""
+def recognizers(countries: tuple[str, ...]) -> tuple[tuple[Any, re.Pattern[str] | None, tuple[str, ...]], ...]:
+    """Presidio recognisers, their context words as one pattern, and words of which every match of it holds one."""
     from presidio_analyzer import predefined_recognizers as presidio
 
     made = {type(r).__name__: r for r in (*(getattr(presidio, name)() for name in _ALWAYS), *_of_countries(countries))}
-    return tuple((made[name], _context(made[name])) for name in sorted(made))
+    return tuple((made[name], *_context(made[name])) for name in sorted(made))
 
 
-def _context(recognizer: Any) -> re.Pattern[str] | None:
+def _context(recognizer: Any) -> tuple[re.Pattern[str] | None, tuple[str, ...]]:
     for entity in recognizer.supported_entities:
         if entity in _CONTEXT:
-            return _CONTEXT[entity]
+            return _CONTEXT[entity], ("",)
     words = sorted({w.lower() for w in recognizer.context or () if len(w) > 1}, key=lambda w: (-len(w), w))
     if not words:
-        return None
-    return re.compile(any_of(words), re.IGNORECASE)
+        return None, ()
+    return re.compile(any_of(words), re.IGNORECASE), tuple(Facts(word).folded for word in words)
 
 
 def national_ids(facts: Facts, countries: tuple[str, ...], wanted: frozenset[str]) -> Iterator[Span]:
     """Numbers that Presidio's recognisers know, where the check digit or a word beside them speaks for it."""
     text = facts.text
     chosen = []
-    for recognizer, context in recognizers(countries):
+    for recognizer, context, words in recognizers(countries):
         entities = [e for e in recognizer.supported_entities if e in wanted and e not in _OWN]
-        if entities and (not facts.skip or not _needs_word(recognizer) or (context and context.search(text))):
+        worded = (
+            not facts.skip or not _needs_word(recognizer) or (context and facts.holds(words) and context.search(text))
+        )
+        if entities and worded:
             chosen.append((recognizer, context, entities))
     for offset, piece in _pieces(text) if chosen else ():
         for recognizer, context, entities in chosen:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from ragbench_dagster.traffic.scrubbing.normalise import LATIN, LEFT, RIGHT, UNSPACED
-from ragbench_dagster.traffic.scrubbing.prefilter import Facts
+from ragbench_dagster.traffic.scrubbing.prefilter import Facts, holds
 from ragbench_dagster.traffic.scrubbing.spans import Span
 
 # Everything right of the at sign; the local part is taken by looking back, so no run is scanned twice. A label is
@@ -320,7 +320,7 @@ def might_disguise(facts: Facts) -> bool:
         return True
     if " at " in folded and "." in folded and _HOST.search(folded):
         return True
-    return any(word in folded for word in _SAID_DOTS) and any(word in folded for word in _SAID_AT)
+    return holds(folded, _SAID_DOTS) and holds(folded, _SAID_AT)
 
 
 _SAID_AT = (" at ", " arroba ", " chiocciola ", " ät ", "@")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ragbench_dagster.traffic.scrubbing.normalise import LEFT, RIGHT, UNSPACED
-from ragbench_dagster.traffic.scrubbing.prefilter import Facts
+from ragbench_dagster.traffic.scrubbing.prefilter import Caseless, Facts, holds
 from ragbench_dagster.traffic.scrubbing.spans import Evidence, Span
 
 # literal that must be in the text -> the key's shape. Prefixes as the providers document them.
@@ -70,7 +70,7 @@ _AUTHORIZATION = re.compile(
 _FOREIGN_WORD = (
     "密码|密碼|口令|密钥|パスワード|暗証番号|비밀번호|รหัสผ่าน|пароль|κωδικός|पासवर्ड|كلمة المرور|סיסמה|mật khẩu"
 )
-_NAMED = re.compile(
+_NAMED = Caseless(
     rf"(?:{LEFT}"
     r"(?:[\w-]{0,40}?(?:api[ _-]?key|access[ _-]?key|secret[ _-]?key|private[ _-]?key|client[ _-]?secret"
     r"|(?:access|auth|refresh|session|bearer|id|api)[ _-]?token|secret|token|pass?w(?:or|ro|r)d?s?|pw|passwort|passwd|passphrase|pwd"
@@ -78,7 +78,6 @@ _NAMED = re.compile(
     rf"{RIGHT}|{_FOREIGN_WORD})"
     r"(?P<sep>[\"']?\s{0,3}(?:=>|:=|=|:|\bis\b:?|\bwas\b|\bist\b|\best\b|\bes\b|->|是|为|為|は|은|는|คือ)\s{0,3})"
     rf"(?:(?P<q>[\"'`])(?P<quoted>[^\"'`\n]{{3,200}})(?P=q)|(?P<v>{_VALUE}{{4,500}}))",
-    re.IGNORECASE,
 )
 # The words and the value without anything in between, or with a few words and "is".
 # "key COVID-19 measures", "token ERC-20", "key ISO-27001": a name of a thing, not of a secret.
@@ -104,11 +103,10 @@ _NUMBERED = re.compile(
     re.IGNORECASE,
 )
 # A session's key: behind the names that frameworks give its cookie or field, or with the prefix that says so.
-_SESSION = re.compile(
+_SESSION = Caseless(
     rf"{LEFT}(?:[\w.-]{{0,30}}?(?:session[ _-]?(?:id|key)|sess[ _-]?id|jsessionid|phpsessid|aspsessionid\w{{0,8}}"
     r"|asp\.net_sessionid|connect\.sid|csrf(?:token)?|xsrf(?:-token)?)|sid|session)"
     rf"(?:[\"']?\s{{0,2}}(?:=>|:=|=|:|\bis\b)\s{{0,2}}[\"']?|\s)(?P<v>[A-Za-z0-9%._~+/=-]{{12,500}})",
-    re.IGNORECASE,
 )
 _SESSION_PREFIX = re.compile(
     r"(?<![A-Za-z0-9])(?:sess|session|sid|tok|token|rt|at|auth|jti|csrf|nonce)[_-](?P<v>[A-Za-z0-9]{16,255})(?![A-Za-z0-9])",
@@ -167,38 +165,39 @@ def secrets(facts: Facts) -> Iterator[Span]:
         if literal in text:
             for match in pattern.finditer(text):
                 yield Span(match.start(), match.end(), "SECRET")
-    if any(word in folded for word in _AUTH_WORDS):
+    if holds(folded, _AUTH_WORDS):
         for match in _AUTHORIZATION.finditer(text):
             value = match["v"]
             if re.search(r"\d", value) or len(value) >= 24:
                 yield Span(match.start("v"), match.end("v"), "SECRET", evidence=Evidence.ANNOUNCED)
-    if any(word in folded for word in _NAMED_WORDS):
-        for match in _NAMED.finditer(text):
+    if holds(folded, _NAMED_WORDS):
+        for match in _NAMED.finditer(facts):
             if match["quoted"] is not None:
                 if not match["quoted"].isspace():
                     yield Span(match.start("quoted"), match.end("quoted"), "SECRET", evidence=Evidence.ANNOUNCED)
-            elif _looks_secret(match["v"], match["sep"]):
+            elif _looks_secret(text[slice(*match.span("v"))], match["sep"]):
                 value = match["v"].rstrip(".,;:?)]}")
                 yield Span(match.start("v"), match.start("v") + len(value), "SECRET", evidence=Evidence.ANNOUNCED)
         for match in _BESIDE.finditer(text):
             value = match["v"].rstrip(".,;:?)]}")
             if _mixed(value) and not _THING.fullmatch(value):
                 yield Span(match.start("v"), match.start("v") + len(value), "SECRET", evidence=Evidence.BESIDE)
-    if facts.digit and any(word in folded for word in _SESSION_WORDS):
-        yield from _sessions(text)
+    if facts.digit and holds(folded, _SESSION_WORDS):
+        yield from _sessions(facts)
     if facts.digit:
         for match in _RANDOM.finditer(text):
             if _random(match[0]):
                 yield Span(match.start(), match.end(), "SECRET")
-    if facts.digit and any(word in folded for word in _NUMBER_WORDS):
+    if facts.digit and holds(folded, _NUMBER_WORDS):
         for match in _NUMBERED.finditer(text):
             yield Span(match.start("v"), match.end("v"), "SECRET", evidence=Evidence.ANNOUNCED)
 
 
-def _sessions(text: str) -> Iterator[Span]:
+def _sessions(facts: Facts) -> Iterator[Span]:
     """Keys of sessions: what stands behind their names, and what their prefixes announce."""
-    for match in _SESSION.finditer(text):
-        value = match["v"].rstrip(".,")
+    text = facts.text
+    for match in _SESSION.finditer(facts):
+        value = text[slice(*match.span("v"))].rstrip(".,")
         if _UUID.fullmatch(value):  # names a session in a ticket or a trace; whoever has it cannot use it
             continue
         if sum(c.isdigit() for c in value) >= 3 and any(c.isalpha() for c in value) and not _THING.fullmatch(value):
@@ -212,8 +211,8 @@ def _sessions(text: str) -> Iterator[Span]:
 def might_secret(facts: Facts) -> bool:
     text, folded = facts.text, facts.folded
     return (
-        any(word in folded for word in _NAMED_WORDS)
-        or any(word in folded for word in _AUTH_WORDS)
-        or facts.digit
-        or any(literal in text for literal, _ in _RULES)
+        facts.digit
+        or holds(folded, _NAMED_WORDS)
+        or holds(folded, _AUTH_WORDS)
+        or holds(text, (lit for lit, _ in _RULES))
     )

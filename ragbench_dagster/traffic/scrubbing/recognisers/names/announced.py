@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ragbench_dagster.traffic.scrubbing.prefilter import Facts
+from ragbench_dagster.traffic.scrubbing.prefilter import Caseless, Facts, holds
 from ragbench_dagster.traffic.scrubbing.recognisers.names.lexicon import (
     FIRST,
     FOREIGN,
@@ -184,7 +184,7 @@ def announced(facts: Facts, lex: Lexicon) -> Iterator[Span]:
     """Names after words that announce one."""
     text = facts.text
     for pattern, strong in ((STRONG, True), (WEAK, False)):
-        for match in pattern.finditer(text):
+        for match in pattern.finditer(facts) if not strong or facts.holds(TRIGGERS) else ():
             if match[0].strip().lower() == "im" and not _begins_with_given(text, match.end(), lex):
                 continue  # "im" is German for "in the"
             kin = KIN.match(match[0]) is not None
@@ -193,11 +193,11 @@ def announced(facts: Facts, lex: Lexicon) -> Iterator[Span]:
                 sure = strong or kin or _listed(text[match.end() : end], lex)
                 said = Evidence.ANNOUNCED if sure else Evidence.BESIDE
                 yield Span(match.end(), end, "PERSON", 0.9, said)
-    for match in SIGNED.finditer(text):
+    for match in SIGNED.finditer(facts) if facts.has(SIGNED_WORDS) else ():
         end = take(text, match.end(), lex, strong=False, alone=True)
         if end and AFTER_SIGNED.match(text, end):
             yield Span(match.end(), end, "PERSON", 0.9, Evidence.ANNOUNCED)
-    for match in TITLE.finditer(text):
+    for match in TITLE.finditer(facts) if facts.has(TITLE_WORDS) else ():
         yield from _after_title(text, match, lex)
     if ":" in text:
         for match in SPEAKER.finditer(text):
@@ -233,7 +233,7 @@ def _after_title(text: str, match: re.Match[str], lex: Lexicon) -> Iterator[Span
     if word is None:
         return
     bits = lex.flags(word[0])
-    title_cased = match["t"][0].isupper()
+    title_cased = text[match.start("t")].isupper()
     ordinary = bits & (ORDINARY | STOP) if word[0].lower() not in PARTICLES else 0
     if ordinary and not (titled(word[0]) and title_cased and not bits & STOP):
         following = WORD.match(text, word.end() + 1)
@@ -258,10 +258,12 @@ def might_announce(facts: Facts) -> bool:
     """Every announcement begins with one of these words; the test is a superset."""
     folded = facts.folded
     return (
-        any(word in folded for word in TRIGGERS)
+        holds(folded, TRIGGERS)
         or ":" in facts.text
         or ("\n" in facts.text and facts.digits >= 3)
-        or ANY.search(facts.text) is not None
+        or facts.has(SIGNED_WORDS)
+        or facts.has(TITLE_WORDS)
+        or any(True for _ in WEAK.finditer(facts))
     )
 
 
@@ -273,7 +275,7 @@ PARTICLES = frozenset(
 )
 
 # What follows is a name, unless it is an ordinary word that is no name.
-STRONG = re.compile(
+STRONG = Caseless(
     r"(?:\b(?:my|his|her|their|our|the|full|legal|first|last|middle|maiden|family|given|sur|user|nick|account|customer|client|patient"
     r"|contact|holder'?s?|owner'?s?|husband'?s?|wife'?s?|son'?s?|daughter'?s?|boss'?s?|friend'?s?|partner'?s?|kid'?s?|child'?s?|[a-z]{2,15}'s)?"
     r"\s?names?(?:'s|\sis(?:\snow)?|\swas|\sare|\sshould\sbe|\s?:|\s?=)|\bcall\sme|\bthey\scall\sme|\bi\sgo\sby|\b(?:my|his|her|our|their)\snames(?=\s[^\W\d_])|\bname's"
@@ -282,31 +284,27 @@ STRONG = re.compile(
     r"|\bmein\sname\sist|\bmi\schiamo|\bil\smio\snome\s[eè]|\bmeu\snome\s[eé]|\b(?:eu\s)?me\schamo|\bmijn\snaam\sis|\bik\sheet"
     r"|\bjag\sheter|\bmitt\snamn\s[aä]r|\bjeg\shedder|\bjeg\sheter|\bmit\snavn\ser|\bnazywam\ssi[eę]|\bmam\sna\simi[eę]|\bjmenuji\sse"
     r"|\bnimeni\son|\bminun\snimeni\son|\ba\snevem|\bad[ıi]m|\bmenya\szovut)[\s:,\"']{0,4}",
-    re.IGNORECASE,
 )
 # What follows may be a name: it must be listed, or look like one.
-WEAK = re.compile(
+WEAK = Caseless(
     r"(?:\b(?:known\sas|i\sam|i\\?'?m|this\sis|it'?s|it\sis|here\sis|ich\sbin|je\ssuis|c'est|yo\ssoy|soy|sono|io\ssono|eu\ssou|sou|ik\sben|jag\s[aä]r|jeg\ser"
     r"|dear|hi|hello|hey|hallo|hola|bonjour|ciao|good\s(?:morning|afternoon|evening)|attn:?|attention:?|from:|to:|cc:|user:|customer:|client:|agent:|patient:|employee:"
     r"|signed:?|contact:?|on\sbehalf\sof|(?:writing|calling|asking|emailing|enquiring|inquiring)\sfor|greetings\sfrom|ask\sfor|speak\s(?:to|with)|talk\sto|met\swith|spoke\s(?:to|with)|follow\sup\swith"
     r"|my\s(?:wife|husband|spouse|partner|son|daughter|kid|child|brother|sister|mother|mom|mum|father|dad|friend|boss|manager|colleague|coworker|doctor"
     r"|girlfriend|boyfriend|fianc[eé]e?|assistant|landlord|tenant|teacher|uncle|aunt|cousin|niece|nephew|grandmother|grandfather|supervisor|lawyer|neighbou?r)(?:\sis|,)?"
     r"))[\s:,\"']{1,3}",
-    re.IGNORECASE,
 )
-SIGNED = re.compile(
+SIGNED = Caseless(
     r"(?:\b(?:(?:kind|best|warm|many|with)\s)?regards|\bsincerely(?:\syours)?|\byours\s(?:truly|sincerely|faithfully)|\bcheers|\bthanks(?:\sa\slot|\sin\sadvance|\sso\smuch|\sagain)?"
     r"|\bthank\syou(?:\svery\smuch|\sin\sadvance|\sso\smuch)?|\bthx|\brespectfully|\bbest(?:\swishes)?|\bsaludos|\bcordialement|\bmfg|\bgr(?:ü|ue)(?:ß|ss)e?n?|\bgroeten|\bhilsen|\bcordiali\ssaluti)"
     r"\s{0,2}[,.!:;–-]*\s{1,3}",
-    re.IGNORECASE,
 )
 # What may stand after the name of one who signs: nothing, or where to reach them.
 AFTER_SIGNED = re.compile(
     r"[\s.,!]*(?:\n|\Z|[^\w\s]|\d|(?:tel|phone|mobile|cell|e-?mail|mail|fax|from|at|call|contact)\b)", re.IGNORECASE
 )
-TITLE = re.compile(
+TITLE = Caseless(
     r"\b(?P<t>mr|mrs|ms|miss|mister|dr|prof|professor|doctor|sir|madam|mme|mlle|monsieur|madame|m\.|herr|frau|se[nñ]ora?|sr|sra|signora?|sig|dhr|mevr|pan[ií]?|fru|rev|reverend|capt|captain|sgt|lt)\b\.?\s{1,2}",
-    re.IGNORECASE,
 )
 KIN = re.compile(r"my\s", re.IGNORECASE)
 # One who speaks in a transcript: `luis: "..."` at the beginning of a line.
@@ -335,6 +333,12 @@ AFTER = frozenset(
     "is was has had can cannot can't could did does will would wants needs and who said told asked tried to from here speaking".split()
 )
 ADJECTIVE = re.compile(r"(?:ed|ing|ly|able|ible|ful|less|ous|ive|ish|ated|tion|ment|ness|ist|er|ers|ent|ant|ic|al)$")
-ANY = re.compile(
-    "|".join(p.pattern for p in (WEAK, SIGNED)).replace("?P<t>", "?:") + "|" + TITLE.pattern, re.IGNORECASE
+# Words, folded, of which every match of SIGNED and of TITLE holds one.
+SIGNED_WORDS = frozenset(
+    "regards sincerely yours cheers thanks thank thx respectfully best saludos cordialement mfg groeten hilsen cordiali"
+    " grüss grüsse grüssen grüssn gruess gruesse gruessen gruessn".split()
+)
+TITLE_WORDS = frozenset(
+    "mr mrs ms miss mister dr prof professor doctor sir madam mme mlle monsieur madame m herr frau senor senora señor señora"
+    " sr sra signor signora sig dhr mevr pan pani paní fru rev reverend capt captain sgt lt".split()
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ragbench_dagster.traffic.scrubbing.prefilter import Facts
+from ragbench_dagster.traffic.scrubbing.prefilter import Facts, holds
 from ragbench_dagster.traffic.scrubbing.spans import Evidence, Span
 
 _HAN = "\u3400-\u9fff々"
@@ -129,4 +129,4 @@ def _span(match: re.Match[str]) -> Span:
 def might_name_in_script(facts: Facts) -> bool:
     """A letter beyond Latin, or one of the Latin triggers; the test is a superset."""
     text = facts.text
-    return (not text.isascii() and _ASIAN.search(text) is not None) or any(t in facts.folded for t in _TRIGGERS)
+    return (not text.isascii() and _ASIAN.search(text) is not None) or holds(facts.folded, _TRIGGERS)
