@@ -40,8 +40,12 @@ def build_evaluator(metric: str, judge: Judge, ws: Workspace | None = None) -> A
 def governed_llm(ws: Workspace) -> Any:
     """The judge's LLM for an engine that uses the same provider: one limiter, retry layer and budget for both.
 
-    A LlamaIndex LLM, to be called asynchronously (`achat`, `acomplete`). Example, in an engine's factory:
+    A LlamaIndex LLM for sync and async calls, from any thread, also where an event loop runs. In an engine's factory:
         llm = governed_llm(Workspace.open(root))
+        return index.as_query_engine(llm=llm)
+
+    A stream comes in one piece. A call that fails for good raises `ItemFault`; one that no call would survive (the
+    key, the address) a `UserError`.
 
     Raises:
         UserError: the judge is the embedded one, or its settings are wrong.

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 from ragbench_dagster.errors import UserError
@@ -18,21 +19,26 @@ from ragbench_dagster.settings import Judge, Price
 class Budget:
     """USD spent and promised by the calls of one run, over all metrics and systems.
 
-    `limit` None: no cap.
+    `limit` None: no cap. Threads share it: a judge session's and that of calls without one.
     """
 
     limit: float | None = None
     spent: float = 0.0
     promised: float = 0.0
     note: Callable[[float], None] | None = None  # told of USD that no verdict records: an engine's calls
+    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def allows(self, usd: float) -> bool:
         """True where a call of `usd` stays below the cap, what is in flight counted as estimated."""
         return self.limit is None or self.spent + self.promised + usd <= self.limit + 1e-12
 
-    def promise(self, usd: float) -> None:
-        """A call of about `usd` is made now."""
-        self.promised += usd
+    def promise(self, usd: float) -> bool:
+        """A call of about `usd` is made now; False, and nothing promised, where the cap does not allow it."""
+        with self._lock:
+            if not self.allows(usd):
+                return False
+            self.promised += usd
+            return True
 
     def settle(self, reserved: float, actual: float, recorded: bool = True) -> None:
         """A call ended: its promise is replaced by what it cost (0 where it was not answered).
@@ -42,8 +48,9 @@ class Budget:
             actual: what it cost, USD.
             recorded: a verdict will say so in the ledger.
         """
-        self.promised -= reserved
-        self.spent += actual
+        with self._lock:
+            self.promised -= reserved
+            self.spent += actual
         if actual and not recorded and self.note is not None:
             self.note(actual)
 
@@ -80,9 +87,8 @@ def run_budget(workspace: str, run: str, limit: float | None) -> Budget:
 
 
 def paying_budget(workspace: str, limit: float | None) -> Budget:
-    """The budget of the run at hand; one of its own where no run is."""
-    run = _paying.get(workspace)
-    return Budget(limit) if run is None else run_budget(workspace, run, limit)
+    """The budget of the run at hand; where no run is, that of this process's calls outside runs."""
+    return run_budget(workspace, _paying.get(workspace, ""), limit)
 
 
 # What the calls behind one verdict took, however deep in LlamaIndex they were made.

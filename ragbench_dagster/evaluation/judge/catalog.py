@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from llama_index.core import evaluation as stock
-
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.cache_key import prefix
 from ragbench_dagster.evaluation.judge.budget import price_of
@@ -22,18 +20,13 @@ from ragbench_dagster.evaluation.judge.evaluators import (
 from ragbench_dagster.evaluation.judge.llm import GovernedLLM
 from ragbench_dagster.evaluation.judge.llm_evaluator import LLMEvaluator
 from ragbench_dagster.evaluation.judge.preference_judge import Pairwise
-from ragbench_dagster.evaluation.judge.templates import own_template, stock_template
+from ragbench_dagster.evaluation.judge.templates import own_template
 from ragbench_dagster.settings import Judge
 from ragbench_dagster.store import Workspace, read_json
 
-_EVALUATORS: dict[str, tuple[type[LLMEvaluator], type[Any]]] = {
-    "faithfulness": (Faithfulness, stock.FaithfulnessEvaluator),
-    "relevancy": (Relevancy, stock.RelevancyEvaluator),
-    "correctness": (Correctness, stock.CorrectnessEvaluator),
-    "answer_relevancy": (AnswerRelevancy, stock.AnswerRelevancyEvaluator),
-    "context_relevancy": (ContextRelevancy, stock.ContextRelevancyEvaluator),
-    "guideline": (Guideline, stock.GuidelineEvaluator),
-    "pairwise": (Pairwise, stock.PairwiseComparisonEvaluator),
+_EVALUATORS: dict[str, type[LLMEvaluator]] = {
+    kind.name: kind
+    for kind in (Faithfulness, Relevancy, Correctness, AnswerRelevancy, ContextRelevancy, Guideline, Pairwise)
 }
 _llms: dict[tuple[str, str], GovernedLLM] = {}
 
@@ -68,14 +61,16 @@ def build_llm_evaluator(metric: str, judge: Judge, ws: Workspace | None, llm: An
     """
     if metric not in _EVALUATORS:
         raise UserError(f"metrics: {metric!r} is none that a judge does; there are {', '.join(_EVALUATORS)}")
-    kind, peer = _EVALUATORS[metric]
-    path = judge.templates.get(metric)
-    template = own_template(path, metric, ws) if path else stock_template(peer)
+    kind = _EVALUATORS[metric]
+    options: dict[str, Any] = {}
     if kind is Guideline:
         if not judge.guidelines:
             raise UserError("judge.guidelines: empty; list the rules that the guideline metric checks")
-        return Guideline(llm, template, judge, "\n".join(judge.guidelines))
-    evaluator = kind(llm, template, judge)
+        options["guidelines"] = "\n".join(judge.guidelines)
+    evaluator = kind(llm, judge=judge, **options)
+    path = judge.templates.get(metric)
+    if path:
+        evaluator.update_prompts({"eval_template": own_template(path, metric, ws)})
     if judge.read == "logprobs":
         evaluator.threshold = _logprob_threshold(evaluator, metric, judge, ws)
     return evaluator

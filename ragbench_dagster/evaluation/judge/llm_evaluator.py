@@ -1,7 +1,7 @@
 """What all LLM evaluators share: the prompt, the window, one re-ask, typed verdicts, LlamaIndex's interface.
 
 An evaluator says which inputs it needs (`missing`), what stands in its template (`variables`) and what a reply means
-(`read`). It is a LlamaIndex `BaseEvaluator` and works with any of its LLMs.
+(`read`). It is a LlamaIndex `BaseEvaluator`, is made as its evaluators are, and works with any of its LLMs.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from llama_index.core import Settings
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
-from llama_index.core.prompts import BasePromptTemplate
+from llama_index.core.llms import LLM
+from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType
 
 from ragbench_dagster.evaluation.concurrency import Stop
@@ -22,7 +24,7 @@ from ragbench_dagster.evaluation.judge.budget import CallLog, collecting, fits
 from ragbench_dagster.evaluation.judge.parse_verdict import is_refusal
 from ragbench_dagster.evaluation.judge.provider_errors import ItemFault
 from ragbench_dagster.evaluation.judge.reply import FEEDBACK, Reply, reply_of
-from ragbench_dagster.evaluation.judge.templates import template_hash
+from ragbench_dagster.evaluation.judge.templates import stock_template, template_hash
 from ragbench_dagster.records import Item, Verdict
 from ragbench_dagster.settings import Judge
 
@@ -34,10 +36,11 @@ class LLMEvaluator(BaseEvaluator):
     """A judge that asks an LLM and reads one verdict.
 
     Args:
-        llm: any LlamaIndex LLM; a `GovernedLLM` is limited, retried and accounted.
-        template: the prompt.
-        judge: its settings; default: the embedded defaults, which read text.
-        threshold: the score from which on an answer passes; default: the evaluator's own.
+        llm: any LlamaIndex LLM, default `Settings.llm`; that of `governed_llm` is limited, retried and accounted.
+        eval_template: the prompt, a text or a template; default: that of the LlamaIndex evaluator `peer`.
+        score_threshold: from which score on an answer passes, on the scale that the prompt asks for.
+        raise_error: have `aevaluate` raise where LlamaIndex's evaluator would.
+        judge: how replies are read and long contexts are judged; default: the settings' defaults, which read text.
     """
 
     name = ""
@@ -45,14 +48,26 @@ class LLMEvaluator(BaseEvaluator):
     reminder = ""  # asks again for an unparsable reply; "": never
     default_threshold = 0.5
     needs: tuple[str, ...] = ()  # what a question must have for the metric to apply (see `evaluation.applicability`)
+    peer: type[Any]  # the LlamaIndex evaluator whose prompt is used
+    most = 1.0  # points that make a score of 1
 
     def __init__(
-        self, llm: Any, template: BasePromptTemplate, judge: Judge | None = None, threshold: float | None = None
+        self,
+        llm: LLM | None = None,
+        *,
+        eval_template: BasePromptTemplate | str | None = None,
+        score_threshold: float | None = None,
+        raise_error: bool = False,
+        judge: Judge | None = None,
     ) -> None:
-        self._llm = llm
-        self._template = template
+        self._llm: Any = llm or Settings.llm
+        self._template = self._template_of(eval_template)
         self._judge = judge or Judge.model_validate({})
-        self.threshold = self.default_threshold if threshold is None else threshold
+        self._raise_error = raise_error
+        self.threshold = self.default_threshold if score_threshold is None else score_threshold / self.most
+
+    def _template_of(self, given: BasePromptTemplate | str | None) -> BasePromptTemplate:
+        return PromptTemplate(given) if isinstance(given, str) else given or stock_template(self.peer)
 
     # -- what an evaluator says of itself
 
@@ -126,11 +141,18 @@ class LLMEvaluator(BaseEvaluator):
         sleep_time_in_seconds: int = 0,
         **kwargs: Any,
     ) -> EvaluationResult:
-        """LlamaIndex's way to ask; whatever is not `scored` is an invalid result, never a 0."""
+        """LlamaIndex's way to ask; whatever is not `scored` is an invalid result, never a 0.
+
+        Raises:
+            ValueError: `raise_error` is set, and there is no verdict (or, of YES or NO, it is NO).
+        """
         del kwargs
         await asyncio.sleep(sleep_time_in_seconds)
         item = Item("", query or "", response or "", tuple(contexts or ()), reference, (), second_response)
         verdict = await self.grade(item)
+        if self._raise_error and self._is_invalid(verdict):
+            raise ValueError(f"{self.name}: the response is invalid ({verdict.status})")
+        biased = verdict.details.get("position_bias")
         return EvaluationResult(
             query=query,
             response=response,
@@ -138,9 +160,13 @@ class LLMEvaluator(BaseEvaluator):
             passing=verdict.passing,
             score=verdict.score,
             feedback=verdict.feedback,
+            pairwise_source=None if biased is None else "neither" if biased else "original",
             invalid_result=verdict.status != "scored",
             invalid_reason=None if verdict.status == "scored" else f"{verdict.status}: {verdict.feedback}",
         )
+
+    def _is_invalid(self, verdict: Verdict) -> bool:
+        return verdict.status != "scored"
 
     def _get_prompts(self) -> PromptDictType:
         return {"eval_template": self._template}
@@ -203,6 +229,9 @@ class LLMEvaluator(BaseEvaluator):
     async def _ask(self, messages: Sequence[ChatMessage], log: CallLog) -> Reply:
         before = log.calls
         ask = getattr(self._llm, "ask", None) or self._llm.achat
+        system = getattr(self._llm, "system_prompt", None)
+        if system:
+            messages = [ChatMessage(role=MessageRole.SYSTEM, content=system), *messages]
         reply = reply_of(await ask(messages))
         if log.calls == before:  # an LLM of somebody else's, which accounts for nothing
             log.calls += 1

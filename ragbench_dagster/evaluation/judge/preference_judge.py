@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
+
+from llama_index.core import evaluation as stock
 
 from ragbench_dagster.evaluation.judge.budget import CallLog
 from ragbench_dagster.evaluation.judge.evaluators import asked
@@ -39,11 +42,21 @@ def read_choice(text: str) -> float | None:
 
 
 class Pairwise(LLMEvaluator):
-    """Score 1: `response` is better, 0: `second` is, 0.5: tie. Prompts as LlamaIndex's PairwiseComparisonEvaluator."""
+    """Score 1: `response` is better, 0: `second` is, 0.5: tie. Prompts as LlamaIndex's PairwiseComparisonEvaluator.
+
+    Args:
+        enforce_consensus: ask in both orders.
+        options: as `LLMEvaluator`'s.
+    """
 
     name = "pairwise"
+    peer = stock.PairwiseComparisonEvaluator
     version = "1"
     reminder = "Give the final verdict only: [[A]], [[B]] or [[C]]."
+
+    def __init__(self, llm: Any = None, *, enforce_consensus: bool = True, **options: Any) -> None:
+        super().__init__(llm, **options)
+        self._both_orders = enforce_consensus
 
     def missing(self, item: Item) -> str:
         return "" if item.second is not None else "no second answer to compare with"
@@ -71,8 +84,8 @@ class Pairwise(LLMEvaluator):
 
     async def _grade(self, item: Item, log: CallLog) -> Verdict:
         first = await super()._grade(item, log)
-        if first.status != "scored":
-            return first
+        if first.status != "scored" or not self._both_orders:
+            return self.decide(first)
         flipped = replace(item, response=item.second or "", second=item.response)
         second = await super()._grade(flipped, log)
         if second.status != "scored":

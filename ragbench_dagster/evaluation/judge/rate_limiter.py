@@ -15,17 +15,21 @@ Every HTTP attempt of every evaluator asks here first. How it behaves:
 * Attempts that follow a fault go first: they are the oldest.
 
 What is paced is kept for the life of the process, across event loops, so that a night's second system does not start
-the minute again; what belongs to a loop (who waits) is made anew for each.
+the minute again. Loops of several threads may ask at the same time (a judge session's and `background_loop.py`'s):
+they share the pace and the concurrency, and who waits is woken on its own loop. What a closed loop left is forgotten.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 from ragbench_dagster.settings import Concurrency
 
@@ -50,6 +54,7 @@ class Permit:
 
     sent_at: float
     tokens: float
+    loop: asyncio.AbstractEventLoop  # whose attempt it is
 
 
 @dataclass(slots=True)
@@ -102,14 +107,16 @@ class Limiter:
         self._faults_in_a_row = 0
         self._refused: set[object] = set()  # rows that got a 429 since the last success
         self.limited_by = ""
-        self._enter(None)
-
-    def _enter(self, running: asyncio.AbstractEventLoop | None) -> None:
-        self._loop = running
+        self._lock = threading.Lock()
         self._waiting: list[tuple[int, int, Callable[[], float], asyncio.Future[Permit]]] = []
         self._count = 0
-        self._timer: asyncio.TimerHandle | None = None
-        self.in_flight = 0
+        self._sent: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary()
+        self._timers: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
+
+    @property
+    def in_flight(self) -> int:
+        """Attempts under way on all loops that are still there."""
+        return sum(n for loop, n in self._sent.items() if not loop.is_closed())
 
     async def acquire(self, tokens: Callable[[], float], again: bool = False, within_s: float | None = None) -> Permit:
         """Wait for leave to send one attempt.
@@ -123,17 +130,17 @@ class Limiter:
             TooLong: the provider's own wait is longer than that.
         """
         running = asyncio.get_running_loop()
-        if running is not self._loop:
-            self._enter(running)
-        held = self._held_until - self._clock()
-        if within_s is not None and held > within_s:
-            raise TooLong(held)
-        if not self._waiting and (permit := self._grant(tokens())) is not None:
-            return permit
-        future: asyncio.Future[Permit] = running.create_future()
-        self._count += 1
-        heapq.heappush(self._waiting, (0 if again else 1, self._count, tokens, future))
-        self._wake()
+        with self._lock:
+            held = self._held_until - self._clock()
+            if within_s is not None and held > within_s:
+                raise TooLong(held)
+            self._wake()  # whoever a closed loop left before this one is passed over
+            if not self._waiting and (permit := self._grant(tokens(), running)) is not None:
+                return permit
+            future: asyncio.Future[Permit] = running.create_future()
+            self._count += 1
+            heapq.heappush(self._waiting, (0 if again else 1, self._count, tokens, future))
+            self._wake()
         try:
             return await future
         except asyncio.CancelledError:
@@ -158,42 +165,43 @@ class Limiter:
             wait_s: how long the provider asks to wait.
             row: whose attempt it was; "": a row of its own.
         """
-        self.in_flight -= 1
-        if used is not None:
-            self._tokens.give_back(permit.tokens - used)
-        now = self._clock()
-        if outcome == "ok":
-            self._faults_in_a_row = 0
-            self._refused.clear()
-            if self.in_flight + 1 >= int(self.limit):  # it was used: more may be asked for
-                step = 1.0 if self._doubling else 1 / self.limit
-                self.limit = min(self._bounds.max, self.limit + step)
-        elif outcome == "rate":
-            self._refused.add(row or object())
-            if permit.sent_at > self._backed_off_at:
-                self._backed_off_at = now
-                self._doubling = False
-                self.limit = max(self._bounds.min, self.limit / 2)
-            if len(self._refused) > 1:
-                self._held_until = max(self._held_until, now + (wait_s if wait_s is not None else 1.0))
-        elif outcome == "fault":
-            self._faults_in_a_row += 1
-            rounds = self._faults_in_a_row // _FAULTS
-            if rounds:
-                self._held_until = max(self._held_until, now + min(_FAULT_HOLD_S, 0.1 * 2**rounds))
-        self._wake()
+        with self._lock:
+            self._sent[permit.loop] -= 1
+            if used is not None:
+                self._tokens.give_back(permit.tokens - used)
+            now = self._clock()
+            if outcome == "ok":
+                self._faults_in_a_row = 0
+                self._refused.clear()
+                if self.in_flight + 1 >= int(self.limit):  # it was used: more may be asked for
+                    step = 1.0 if self._doubling else 1 / self.limit
+                    self.limit = min(self._bounds.max, self.limit + step)
+            elif outcome == "rate":
+                self._refused.add(row or object())
+                if permit.sent_at > self._backed_off_at:
+                    self._backed_off_at = now
+                    self._doubling = False
+                    self.limit = max(self._bounds.min, self.limit / 2)
+                if len(self._refused) > 1:
+                    self._held_until = max(self._held_until, now + (wait_s if wait_s is not None else 1.0))
+            elif outcome == "fault":
+                self._faults_in_a_row += 1
+                rounds = self._faults_in_a_row // _FAULTS
+                if rounds:
+                    self._held_until = max(self._held_until, now + min(_FAULT_HOLD_S, 0.1 * 2**rounds))
+            self._wake()
 
-    def _grant(self, tokens: float) -> Permit | None:
+    def _grant(self, tokens: float, loop: asyncio.AbstractEventLoop) -> Permit | None:
         now = self._clock()
         if self.in_flight >= int(self.limit):
             self.limited_by = "concurrency"
             return None
         if self._free_at() > now:
             return None
-        self.in_flight += 1
+        self._sent[loop] = self._sent.get(loop, 0) + 1
         self._requests.take(now, 1)
         self._tokens.take(now, tokens)
-        return Permit(now, tokens)
+        return Permit(now, tokens, loop)
 
     def _free_at(self) -> float:
         reasons = (
@@ -207,22 +215,44 @@ class Limiter:
         return moment
 
     def _wake(self) -> None:
-        """Let through whoever may go now, and come back when the next may."""
+        """Let through whoever may go now, and come back when the next may. The lock is held."""
         while self._waiting:
             tokens, future = self._waiting[0][2:]
-            if future.done():  # cancelled
-                heapq.heappop(self._waiting)
-                continue
-            permit = self._grant(tokens())
-            if permit is None:
-                break
+            loop = future.get_loop()
+            if not (future.done() or loop.is_closed()):  # neither cancelled nor left behind
+                permit = self._grant(tokens(), loop)
+                if permit is None:
+                    self._come_back(loop)
+                    return
+                _on(loop, self._deliver, future, permit)
             heapq.heappop(self._waiting)
+
+    def _deliver(self, future: asyncio.Future[Permit], permit: Permit) -> None:
+        if future.done():  # cancelled before it came
+            self.release(permit, "none")
+        else:
             future.set_result(permit)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._waiting and self.in_flight < int(self.limit) and self._loop is not None:
-            self._timer = self._loop.call_later(max(0.0, self._free_at() - self._clock()), self._wake)
+
+    def _come_back(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Set a timer on the loop of the first who waits; a loop has one that rings early rather than two."""
+        free_at = self._free_at()
+        if self.in_flight < int(self.limit) and self._timers.get(loop, float("inf")) > free_at:
+            self._timers[loop] = free_at
+            _on(loop, loop.call_later, max(0.0, free_at - self._clock()), self._ring)
+
+    def _ring(self) -> None:
+        with self._lock:
+            self._timers.pop(asyncio.get_running_loop(), None)
+            self._wake()
+
+
+def _on(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *arguments: object) -> None:
+    """Call on `loop`: now where it is the running one, else as its next turn; never where it is closed meanwhile."""
+    if loop is asyncio._get_running_loop():
+        call(*arguments)
+    else:
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(call, *arguments)
 
 
 _limiters: dict[tuple[object, ...], Limiter] = {}

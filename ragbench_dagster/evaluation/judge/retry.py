@@ -10,6 +10,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +62,12 @@ class Governor:
         self.budget = budget
         self.meter = meter
 
+    def paid_by(self, budget: Budget) -> Governor:
+        """The same governor, with another run paying."""
+        other = copy(self)
+        other.budget = budget
+        return other
+
     async def call(self, send: Send, chars: int, log: CallLog, stop: Stop) -> dict[str, Any]:
         """The body of the first attempt that succeeds.
 
@@ -88,11 +95,10 @@ class Governor:
             permit = await self._leave(chars, stop, state)
             actual = 0.0
             try:
-                estimate = self._afford(chars)
+                estimate = self._afford(chars, self.budget.promise)
             except (ItemFault, UserError):
                 self.limiter.release(permit, "none", 0)
                 raise
-            self.budget.promise(estimate)
             try:
                 body, trouble, spent = await self._attempt(send, permit, state)
                 log.latency_ms += spent * 1000
@@ -107,10 +113,10 @@ class Governor:
             self._breaker.check(trouble)
             await self._pause(trouble, stop, state)
 
-    def _afford(self, chars: int) -> float:
+    def _afford(self, chars: int, allows: Callable[[float], bool] | None = None) -> float:
         """The estimated cost of a call, USD; raises where the budget does not allow it."""
         usd = cost(self._price, *self.meter.estimate(chars))
-        if not self.budget.allows(usd):
+        if not (allows or self.budget.allows)(usd):
             if not self.budget.spent and not self.budget.promised:
                 raise UserError(f"judge.budget_usd: {self.budget.limit:g} USD does not pay for one call; raise it")
             spent = f"judge.budget_usd ({self.budget.limit:g} USD) is used up"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ragbench_dagster.evaluation.judge import catalog, rate_limiter
+from ragbench_dagster.evaluation.judge.background_loop import background
 from ragbench_dagster.settings import Judge, parse_settings
 from ragbench_dagster.store import Workspace
 from tests.support.fake_provider import FakeProvider, Plan
@@ -20,6 +21,7 @@ def _fresh_process_state() -> None:
     rate_limiter._limiters.clear()
     catalog._llms.clear()
     budget._budgets.clear()
+    budget._paying.clear()
 
 
 @pytest.fixture
@@ -33,6 +35,7 @@ def serve():
         return provider.__enter__()
 
     yield start
+    background.close()  # the client before its server
     for provider in running:
         provider.__exit__()
 
