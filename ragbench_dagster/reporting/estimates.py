@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+import pandas as pd
 
 from ragbench_dagster.records import COUNTED
 from ragbench_dagster.reporting.judge_correction import Corrector
@@ -18,22 +16,6 @@ from ragbench_dagster.stats.intervals import TOO_FEW
 from ragbench_dagster.stats.request_share import request_share
 
 
-@dataclass(frozen=True)
-class Row:
-    """A figure of one system, metric and part of a dimension ("overall": all)."""
-
-    system: str
-    metric: str
-    dimension: str
-    part: str
-    facts: dict[str, Any]
-    corrected: Corrected | None
-
-    def as_dict(self) -> dict[str, Any]:
-        head = {"system": self.system, "metric": self.metric, "dimension": self.dimension, "part": self.part}
-        return {**head, **self.facts}
-
-
 def coverage(statuses: dict[str, int]) -> float | None:
     """Share of what could be scored that has a value; None where nothing could. A failed system's 0 is known."""
     applicable = sum(n for status, n in statuses.items() if status != "not_applicable")
@@ -42,19 +24,26 @@ def coverage(statuses: dict[str, int]) -> float | None:
 
 def make_row(
     scores: Scores, where: Mask, dimension: str, part: str, corrector: Corrector | None, full: bool = False
-) -> Row:
-    """The figures of the rows in `where`.
+) -> dict[str, Any]:
+    """The figures of the rows in `where`: a ROW of summary.json without its `delta`.
 
     Args:
+        scores: of one system and metric.
+        where: the rows of the part.
+        dimension: what the questions are divided by; "overall": not at all.
+        part: the dimension's part.
         corrector: of the metric's judge; None for retrieval metrics.
         full: with score percentiles (overall rows).
     """
-    own = where & scores.in_gate
-    statuses = dict(sorted(Counter(scores.status[own].tolist()).items()))
-    at = own & scores.scored
-    values, share = scores.value[at], scores.share
-    each = clustered_estimate(values, scores.cluster[at], None, share)
-    facts: dict[str, Any] = {
+    counts = scores.status[where & scores.in_gate].value_counts()
+    statuses = counts[counts > 0].sort_index().to_dict()
+    at = where & scores.counted
+    each = clustered_estimate(scores.value[at], scores.cluster[at], None, scores.share)
+    row: dict[str, Any] = {
+        "system": scores.system,
+        "metric": scores.metric,
+        "dimension": dimension,
+        "part": part,
         "n": each.n,
         "value": each.value,
         "low": each.low,
@@ -68,15 +57,14 @@ def make_row(
         "per_request": requests_of(scores, at),
         "corrected": None,
     }
-    corrected = None
     if corrector is not None:
         corrected = corrector.correct(scores, at)
-        facts["corrected"] = {**as_dict(corrected), **corrector.extras(corrected)}
+        row["corrected"] = {**as_dict(corrected), **corrector.extras(corrected)}
         if full:
-            facts["per_request"]["corrected"] = as_dict(corrector.correct(scores, at, per_request=True))
+            row["per_request"]["corrected"] = as_dict(corrector.correct(scores, at, per_request=True))
     if full and is_judged(scores.metric):
-        facts |= score_percentiles(scores, at)
-    return Row(scores.system, scores.metric, dimension, part, facts, corrected)
+        row |= score_percentiles(pd.Series(scores.score[at]))
+    return row
 
 
 def requests_of(scores: Scores, at: Mask) -> dict[str, Any]:
@@ -101,13 +89,11 @@ def as_dict(found: Corrected) -> dict[str, Any]:
     }
 
 
-def score_percentiles(scores: Scores, at: Mask) -> dict[str, Any]:
-    """Mean and p10, p50, p90 of the evaluator's own scale."""
-    own = scores.score[at & np.isfinite(scores.score)]
-    if len(own) == 0:
-        return {"mean_score": None, "p10": None, "p50": None, "p90": None}
-    low, middle, high = np.quantile(own, [0.1, 0.5, 0.9])
-    return {"mean_score": float(own.mean()), "p10": float(low), "p50": float(middle), "p90": float(high)}
+def score_percentiles(scores: pd.Series) -> dict[str, float | None]:
+    """Mean and p10, p50, p90 of the evaluator's own scale; None without a score."""
+    known = scores.dropna()
+    figures = {"mean_score": known.mean(), **{f"p{q}": known.quantile(q / 100) for q in (10, 50, 90)}}
+    return {name: float(figure) if len(known) else None for name, figure in figures.items()}
 
 
 # What judging a night's answers cost, from the ledger. Unknown is None, not zero.
@@ -119,13 +105,15 @@ def judge_cost(night: Night, system: str) -> dict[str, Any] | None:
     Verdicts that an earlier night paid for count too: it is what the night costs from scratch, and it does not
     change when the night is made again. None where no verdict of the night is in the ledger.
     """
-    own = [scores for (name, metric), scores in night.scores.items() if name == system and is_judged(metric)]
-    questions = max((int((s.status != "not_applicable").sum()) for s in own), default=0)
-    if all(night.ws.settings.judge.for_metric(s.metric).provider == "embedded" for s in own):
+    judged = {metric for name, metric in night.scores if name == system and is_judged(metric)}
+    rows = night.frame[(night.frame["system"] == system) & night.frame["metric"].isin(judged)]
+    asked = rows.loc[rows["status"] != "not_applicable", "metric"].value_counts()
+    questions = int(asked.max()) if len(asked) else 0
+    if all(night.ws.settings.judge.for_metric(metric).provider == "embedded" for metric in judged):
         return {"judge_usd": 0.0, "per_question_usd": 0.0, "questions": questions}
     from ragbench_dagster.evaluation.ledger import Ledger
 
-    keys = sorted({key for scores in own for key in scores.keys.tolist() if key})
+    keys = sorted(filter(None, rows["key"].dropna().unique()))
     with Ledger.open(night.ws) as ledger:
         found = ledger.get(keys)
     if not found or not questions:

@@ -38,7 +38,7 @@ def failing_cases(
     ):
         if wanted is not None and wanted not in known:
             raise UserError(f"--{name} {safe_terminal(wanted)}: not in this night; it has {', '.join(known) or 'none'}")
-    rows = select(night, system, metric, category)[:limit]
+    rows = select(night, limit, system=system, metric=metric, category=category)
     ids = {row["example_id"] for row in rows}
     queries = _column(night.examples, "query", ids)
     answers = {

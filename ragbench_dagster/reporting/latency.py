@@ -66,23 +66,22 @@ def times(night: Night, system: str, column: str = "latency_ms") -> Floats:
     """All known times of a system in milliseconds, sorted; infinite for answers that timed out (but not their
     first token).
     """
-    table = night.timings(system)
-    if table is None or column not in table.column_names:
+    timings = night.timings(system)
+    if timings is None or column not in timings:
         return np.array([], dtype=float)
-    status = dict(zip(*night.responses(system, ["example_id", "status"]).to_pydict().values(), strict=True))
-    own = [status.get(name) for name in table["example_id"].to_pylist()]
-    known = zip(table[column].to_pylist(), own, strict=True)
-    found = np.array([t for t, s in known if t is not None and s not in FAILED], dtype=float)
-    late = own.count("timed_out") if column == "latency_ms" else 0
-    return np.concatenate([np.sort(found[np.isfinite(found)]), np.full(late, np.inf)])
+    answers = night.responses(system, ["example_id", "status"]).to_pandas().set_index("example_id")
+    status = timings["example_id"].map(answers["status"])
+    known = timings.loc[~status.isin(FAILED), column].sort_values()
+    late = int((status == "timed_out").sum()) if column == "latency_ms" else 0
+    return np.concatenate([known[np.isfinite(known)].to_numpy(), np.full(late, np.inf)])
 
 
 def time_limit(night: Night, system: str) -> float | None:
     """The shortest time, in milliseconds, that an answer of the night did not keep to; None where all came."""
-    table = night.timings(system)
-    if table is None or "limit_ms" not in table.column_names:
+    timings = night.timings(system)
+    if timings is None or "limit_ms" not in timings or timings["limit_ms"].isna().all():
         return None
-    return min((t for t in table["limit_ms"].to_pylist() if t is not None), default=None)
+    return float(timings["limit_ms"].min())
 
 
 def late_share_p(sorted_values: Floats, q: float, limit: float) -> float:
@@ -142,10 +141,8 @@ def words(row: dict[str, Any], end: str = "value") -> str | float | None:
 
 
 def _answers(night: Night, system: str) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for status in night.responses(system, ["status"])["status"].to_pylist():
-        counts[status] = counts.get(status, 0) + 1
-    return dict(sorted(counts.items()))
+    status = night.responses(system, ["status"]).to_pandas()["status"]
+    return status.value_counts().sort_index().to_dict()
 
 
 def histogram(values: Floats, bins: int = 24) -> dict[str, list[float]] | None:

@@ -1,14 +1,14 @@
-"""One night as the reports read it: scores by system and metric, release, calibration, times. Reads only."""
+"""One night as the reports read it: a frame of scores, release, calibration, times. Reads only."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -29,7 +29,7 @@ class Scores:
     system: str
     metric: str
     ids: Objects
-    status: Objects
+    status: pd.Categorical
     value: Floats  # NaN unless it counts: scored, or 0 where the system failed
     score: Floats  # the evaluator's own scale; NaN unless scored
     weight: Floats
@@ -103,10 +103,19 @@ class Night:
         return read_table(self.folder / "scores.parquet")
 
     @cached_property
-    def scores(self) -> dict[tuple[str, str], Scores]:
+    def frame(self) -> pd.DataFrame:
+        """records.SCORE_TABLE; `value` is NaN unless it counts."""
         path = self.folder / "asks.parquet"
-        asks = read_table(path) if path.exists() else None
-        return split_scores(self.table, asks, self.manifest.get("fixed") or ())
+        return score_frame(self.table, read_table(path) if path.exists() else None)
+
+    @cached_property
+    def scores(self) -> dict[tuple[str, str], Scores]:
+        """The frame as one `Scores` for each system and metric."""
+        fixed = self.manifest.get("fixed") or ()
+        return {
+            (system, metric): scores_of(system, metric, rows, system in fixed)
+            for (system, metric), rows in self.frame.groupby(["system", "metric"], observed=True)
+        }
 
     @cached_property
     def calibration(self) -> dict[str, Any]:
@@ -134,82 +143,58 @@ class Night:
     def responses(self, system: str, columns: list[str] | None = None) -> pa.Table:
         return read_table(self.ws.night(self.day, system) / "responses.parquet", columns)
 
-    def timings(self, system: str) -> pa.Table | None:
+    def timings(self, system: str) -> pd.DataFrame | None:
+        """records.TIMINGS of a system; None where no time was taken."""
         path = self.ws.night(self.day, system) / "timings.parquet"
-        return read_table(path) if path.exists() else None
+        return read_table(path).to_pandas() if path.exists() else None
 
 
-def split_scores(
-    table: pa.Table, asks: pa.Table | None = None, fixed: Collection[str] = ()
-) -> dict[tuple[str, str], Scores]:
-    """A table of records.SCORE_TABLE as one `Scores` for each system and metric.
+def score_frame(table: pa.Table, asks: pa.Table | None = None) -> pd.DataFrame:
+    """A score table with `asks` and `per_request` (see `Scores`); `value` is NaN unless the row counts.
 
     Args:
-        table: the scores.
+        table: records.SCORE_TABLE; those of before `count` and `cluster` existed may lack them.
         asks: records.ASK_TABLE of the night; None where every question was asked once.
-        fixed: systems that give the same question always the same answer.
     """
-    if table.num_rows == 0:
-        return {}
-    columns: dict[str, Any] = {
-        name: np.asarray(table[name].to_pylist(), dtype=object)
-        for name in ("system", "metric", "example_id", "status", "category", "key")
-    }
-    value = table["value"].to_numpy(zero_copy_only=False).astype(float)
-    score = table["score"].to_numpy(zero_copy_only=False).astype(float)
-    weight = np.nan_to_num(table["weight"].to_numpy(zero_copy_only=False).astype(float), nan=1.0)
-    in_gate = np.array([v is not False for v in table["in_gate"].to_pylist()])
-    value = np.where(np.isin(columns["status"], COUNTED), value, np.nan)
-    count = _column(table, "count", 1.0)
-    cluster = _column(table, "cluster", -1.0).astype(np.int64)
-    again = _asks(asks)
-    found: dict[tuple[str, str], list[int]] = {}
-    for row, pair in enumerate(zip(columns["system"], columns["metric"], strict=True)):
-        found.setdefault(pair, []).append(row)
-    result = {}
-    for (system, metric), rows in sorted(found.items()):
-        at = np.array(rows)
-        at = at[np.argsort(columns["example_id"][at].astype(str), kind="stable")]
-        result[system, metric] = Scores(
-            system, metric, columns["example_id"][at], columns["status"][at], value[at], score[at], weight[at],
-            columns["category"][at], in_gate[at], columns["key"][at], count[at], _clusters(cluster, at),
-            *_asked(again.get((system, metric), {}), columns["example_id"][at], value[at]), system in fixed,
-        )  # fmt: skip
-    return result
+    frame = table.to_pandas().astype(dict.fromkeys(["system", "metric", "status", "category"], "category"))
+    frame["value"] = frame["value"].where(frame["status"].isin(COUNTED))
+    frame = frame.assign(asks=1, per_request=frame["value"])
+    if asks is not None:
+        keys = ["system", "metric", "example_id"]
+        known = asks.to_pandas().dropna(subset="value").groupby(keys)["value"].agg(list)
+        again = frame.loc[frame["value"].notna(), keys].join(known, on=keys)["value"].dropna()
+        frame.loc[again.index, "asks"] = again.map(len)
+        frame.loc[again.index, "per_request"] = again.map(np.mean)
+    return frame
 
 
-def _asks(table: pa.Table | None) -> dict[tuple[str, str], dict[str, list[float]]]:
-    """(system, metric) -> example_id -> the known values of its asks."""
-    found: dict[tuple[str, str], dict[str, list[float]]] = {}
-    for row in table.to_pylist() if table is not None else ():
-        if row["value"] is not None:
-            found.setdefault((row["system"], row["metric"]), {}).setdefault(row["example_id"], []).append(row["value"])
-    return found
+def scores_of(system: str, metric: str, rows: pd.DataFrame, fixed: bool) -> Scores:
+    """The rows of one system and metric as arrays; a question without a cluster stands alone."""
+    cluster = rows.get("cluster", pd.Series(-1, rows.index)).fillna(-1).to_numpy(np.int64, copy=True)
+    alone = cluster < 0
+    cluster[alone] = cluster.max(initial=-1) + 1 + np.arange(alone.sum())
+    return Scores(
+        system,
+        metric,
+        ids=rows["example_id"].to_numpy(object),
+        status=rows["status"].array,
+        value=rows["value"].to_numpy(),
+        score=rows["score"].to_numpy(),
+        weight=rows["weight"].fillna(1.0).to_numpy(),
+        category=_objects(rows["category"]),
+        in_gate=(rows["in_gate"] != False).to_numpy(bool),  # noqa: E712  null is in
+        keys=_objects(rows["key"]),
+        count=rows.get("count", pd.Series(1.0, rows.index)).fillna(1.0).to_numpy(float),
+        cluster=cluster,
+        asks=rows["asks"].to_numpy(np.int64),
+        per_request=rows["per_request"].to_numpy(),
+        fixed=fixed,
+    )
 
 
-def _asked(again: dict[str, list[float]], ids: Objects, value: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """How often each example was asked, and the mean over its asks; what counts is what ask 0 has a value for."""
-    asks, mean = np.ones(len(ids), dtype=np.int64), value.copy()
-    for row, name in enumerate(ids.tolist() if again else ()):
-        values = again.get(name)
-        if values and np.isfinite(value[row]):
-            asks[row], mean[row] = len(values), float(np.mean(values))
-    return asks, mean
-
-
-def _column(table: pa.Table, name: str, missing: float) -> Floats:
-    """A column of numbers; `missing` where it is null, and everywhere in tables of before it existed."""
-    if name not in table.column_names:
-        return np.full(table.num_rows, missing)
-    return np.nan_to_num(table[name].to_numpy(zero_copy_only=False).astype(float), nan=missing)
-
-
-def _clusters(cluster: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The clusters of the rows `at`; rows without one stand alone."""
-    own = cluster[at]
-    alone = own < 0
-    own[alone] = own.max(initial=-1) + 1 + np.arange(int(alone.sum()))
-    return own
+def _objects(column: pd.Series) -> Objects:
+    """Texts, None where there is none."""
+    return column.astype(object).where(column.notna(), None).to_numpy()
 
 
 def nights_before(ws: Workspace, day: str) -> list[str]:

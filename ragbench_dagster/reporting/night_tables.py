@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from datetime import date, timedelta
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+import pandas as pd
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.records import COUNTED
 from ragbench_dagster.reporting.gate.guards import answer_rows
 from ragbench_dagster.reporting.gate.production import asked, headline, production_lines
 from ragbench_dagster.reporting.latency import words
@@ -24,6 +20,7 @@ from ragbench_dagster.text.format import decimal
 
 NIGHTS = 7
 FAILED = ["system", "answered at first", "answered when asked again", "still missing", "errors in time"]
+_PART = ["system", "metric", "dimension", "part", "n", "value", "low", "high", "coverage"]
 PARTS = 12  # categories shown, the most harmful first
 
 
@@ -92,26 +89,31 @@ def _overall(systems: dict[str, Any]) -> dict[str, Any]:
 
 def _categories(systems: dict[str, Any]) -> dict[str, Any]:
     """The parts that cost most (rows times shortfall), each system's worst in turn."""
-    found: dict[str, list[tuple[float, list[Any]]]] = {name: [] for name in systems}
-    for name, metric, m in _figures(systems):
-        for row in m["slices"]:
-            if row["dimension"] == "category" and row["value"] is not None:
-                cells = [name, metric, row["part"], _band(row), row["n"], row["coverage"]]
-                found[name].append((-(1 - row["value"]) * row["n"], cells))
-    rows = _in_turn([[cells for _, cells in sorted(own, key=lambda r: (r[0], r[1][:3]))] for own in found.values()])
-    title = f"By category, the most harmful {PARTS}" if len(rows) > PARTS else "By category"
-    return _table(title, ["system", "metric", "category", "value, 95 %", "n", "coverage"], rows[:PARTS])
+    rows = pd.DataFrame([row for _, _, m in _figures(systems) for row in m["slices"]], columns=_PART)
+    rows = rows[(rows["dimension"] == "category") & rows["value"].notna()]
+    rows = rows.assign(harm=(1 - rows["value"]) * rows["n"], figure=[_band(row) for row in rows.to_dict("records")])
+    rows = rows.sort_values(["harm", "system", "metric", "part"], ascending=[False, True, True, True])
+    shown = _in_turn(rows)[["system", "metric", "part", "figure", "n", "coverage"]]
+    title = f"By category, the most harmful {PARTS}" if len(shown) > PARTS else "By category"
+    return _table(title, ["system", "metric", "category", "value, 95 %", "n", "coverage"], _cells(shown.head(PARTS)))
 
 
-def _in_turn(lists: list[list[list[Any]]]) -> list[list[Any]]:
-    """The first of every list, then the second, ..., so that none crowds out the others."""
-    return [row for place in zip_longest(*lists) for row in place if row is not None]
+def _in_turn(rows: pd.DataFrame) -> pd.DataFrame:
+    """The first row of every system, then the second, ..., so that none crowds out the others."""
+    place = rows.groupby("system").cumcount()
+    return rows.assign(place=place).sort_values(["place", "system"])
+
+
+def _cells(frame: pd.DataFrame) -> list[list[Any]]:
+    """A frame's rows as lists, None where a value is missing."""
+    return frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
 
 
 def _status(systems: dict[str, Any]) -> dict[str, Any]:
-    names = sorted({s for _, _, m in _figures(systems) for s in m["overall"]["statuses"]})
-    rows = [[n, metric, *(m["overall"]["statuses"].get(s, 0) for s in names)] for n, metric, m in _figures(systems)]
-    return _table("By status", ["system", "metric", *names], rows)
+    figures = _figures(systems)
+    counts = pd.DataFrame([m["overall"]["statuses"] for *_, m in figures]).fillna(0).astype(int).sort_index(axis=1)
+    rows = [[name, metric, *row] for (name, metric, _), row in zip(figures, counts.to_numpy().tolist(), strict=True)]
+    return _table("By status", ["system", "metric", *counts], rows)
 
 
 def _latency(systems: dict[str, Any]) -> dict[str, Any]:
@@ -154,35 +156,34 @@ def _pairs(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 def _worst(systems: dict[str, Any]) -> dict[str, Any]:
-    keys = ("example_id", "metric", "category", "score", "weight")
-    rows = _in_turn(
-        [
-            [[name, *(w[k] for k in keys), (w["feedback"] or "")[:160]] for w in system["worst"]]
-            for name, system in systems.items()
-        ]
-    )
+    cases = pd.DataFrame([{"system": name, **case} for name, system in systems.items() for case in system["worst"]])
     columns = ["system", "example", "metric", "category", "score", "weight", "why"]
-    return _table("Worst cases", columns, rows[:20])
+    if cases.empty:
+        return _table("Worst cases", columns, [])
+    cases["feedback"] = cases["feedback"].fillna("").str[:160]
+    shown = _in_turn(cases)[["system", "example_id", "metric", "category", "score", "weight", "feedback"]]
+    return _table("Worst cases", columns, _cells(shown.head(20)))
 
 
 def _trend(summary: dict[str, Any]) -> dict[str, Any]:
-    trend: dict[str, Any] = summary.get("trend", {})
-    days = sorted({p["day"] for metrics in trend.values() for points in metrics.values() for p in points})[-NIGHTS:]
-    if len(days) < 2:
+    points = pd.DataFrame(
+        [
+            {"system": name, "metric": metric, "day": point["day"], "figure": _point(point)}
+            for name, metrics in summary.get("trend", {}).items()
+            for metric, points in metrics.items()
+            for point in points
+        ],
+        columns=["system", "metric", "day", "figure"],
+    )
+    shown = points.pivot(index=["system", "metric"], columns="day", values="figure").iloc[:, -NIGHTS:]
+    if shown.shape[1] < 2:
         return _table("", [], [])
-    rows = []
-    for name, metrics in trend.items():
-        for metric, points in metrics.items():
-            at = {p["day"]: p for p in points}
-            cells = [_point(at.get(day)) for day in days]
-            rows.append([name, metric, *cells])
-    return _table("Last nights (* release, system, judge or template changed)", ["system", "metric", *days], rows)
+    title = "Last nights (* release, system, judge or template changed)"
+    return _table(title, ["system", "metric", *shown], _cells(shown.reset_index()))
 
 
-def _point(found: dict[str, Any] | None) -> str | None:
-    if found is None or found["value"] is None:
-        return None
-    return decimal(found["value"]) + ("*" if found["marks"] else "")
+def _point(point: dict[str, Any]) -> str | None:
+    return None if point["value"] is None else decimal(point["value"]) + ("*" if point["marks"] else "")
 
 
 # The last nights of every system and metric, and where their conditions changed.
@@ -219,29 +220,24 @@ def trend(
     night: Night, systems: dict[str, Any], nights: int = TREND_NIGHTS
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """System -> metric -> points, oldest first, tonight last. Marks name what changed since the point before."""
-    found: dict[str, dict[str, list[dict[str, Any]]]] = {
-        name: {
-            metric: [
-                point(night.day, headline(system, metric), conditions(night.manifest, night.calibration, name, metric))
-            ]
-            for metric in system["metrics"]
-        }
-        for name, system in systems.items()
-    }
-    for day in nights_before(night.ws, night.day)[: nights - 1]:
-        summary, manifest, calibration = _read(night.ws, day)
-        for name, metrics in found.items():
-            for metric, points in metrics.items():
-                then = summary.get("systems", {}).get(name, {})
-                if metric in then.get("metrics", {}):
-                    points.insert(
-                        0, point(day, headline(then, metric), conditions(manifest, calibration, name, metric))
-                    )
-    for metrics in found.values():
-        for points in metrics.values():
-            for before, after in pairwise(points):
-                was, now = before["conditions"], after["conditions"]
-                after["marks"] = [name for name in sorted(now) if was[name] != now[name]]
+    stored = {day: _read(night.ws, day) for day in nights_before(night.ws, night.day)[: nights - 1]}
+    stored[night.day] = ({"systems": systems}, night.manifest, night.calibration)
+    points = pd.DataFrame(
+        [
+            (name, metric, point(day, headline(system, metric), conditions(manifest, calibration, name, metric)))
+            for day, (summary, manifest, calibration) in sorted(stored.items())
+            for name, system in summary.get("systems", {}).items()
+            for metric in system.get("metrics", {})
+            if metric in systems.get(name, {}).get("metrics", {})
+        ],
+        columns=["system", "metric", "point"],
+    )
+    found: dict[str, dict[str, list[dict[str, Any]]]] = {name: {} for name in systems}
+    for (name, metric), series in points.groupby(["system", "metric"])["point"]:
+        for before, after in pairwise(series):
+            was, now = before["conditions"], after["conditions"]
+            after["marks"] = [condition for condition in sorted(now) if was[condition] != now[condition]]
+        found[name][metric] = series.tolist()
     return found
 
 
@@ -258,30 +254,31 @@ def _read(ws: Workspace, day: str) -> tuple[dict[str, Any], dict[str, Any], dict
 MOST = 20
 
 
+CASE = ["example_id", "metric", "category", "score", "value", "weight", "status", "feedback"]
+
+
 def worst_rows(night: Night, system: str, limit: int = MOST) -> list[dict[str, Any]]:
     """At most `limit` counted rows with the lowest value, the heaviest first; full marks are never listed."""
-    rows = select(night, system)
-    return [
-        {k: row[k] for k in ("example_id", "metric", "category", "score", "value", "weight", "status", "feedback")}
-        for row in rows[:limit]
-    ]
+    return [{name: row[name] for name in CASE} for row in select(night, limit, system=system)]
 
 
-def select(
-    night: Night, system: str | None = None, metric: str | None = None, category: str | None = None
-) -> list[dict[str, Any]]:
-    """Failing rows of the score table, worst first: value, then weight, then score, then id."""
-    table = night.table
-    counts = pc.is_in(table["status"], pa.array(COUNTED))
-    keep = pc.and_(counts, pc.less(table["value"], 1.0))
-    for name, wanted in (("system", system), ("metric", metric), ("category", category)):
-        if wanted is not None:
-            keep = pc.and_(keep, pc.equal(table[name], wanted))
-    rows: list[dict[str, Any]] = table.filter(keep).to_pylist()
-    rows.sort(key=_order)
-    for row in rows:
-        row["feedback"] = row["feedback"] or why(row["metric"], row["value"])
-    return rows
+def select(night: Night, limit: int, **wanted: str | None) -> list[dict[str, Any]]:
+    """The `limit` worst failing rows of the score table: by value, then weight, then score, then name.
+
+    Args:
+        night: whose table it is.
+        limit: of rows.
+        wanted: column -> the value that a row must have there; None: any.
+    """
+    rows = night.frame[night.frame["value"] < 1.0]
+    for column, value in wanted.items():
+        if value is not None:
+            rows = rows[rows[column] == value]
+    rows = rows.assign(heavy=rows["weight"].fillna(0.0), known=rows["score"].fillna(0.0))
+    order = {"value": True, "heavy": False, "known": True, "metric": True, "example_id": True, "system": True}
+    rows = rows.sort_values(list(order), ascending=list(order.values())).head(limit)[["system", *CASE]]
+    cases = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    return [{**case, "feedback": case["feedback"] or why(case["metric"], case["value"])} for case in cases]
 
 
 def why(metric: str, value: float) -> str | None:
@@ -298,11 +295,6 @@ def why(metric: str, value: float) -> str | None:
     return f"{base} of the first {k} is {value:.2f}"
 
 
-def _order(row: dict[str, Any]) -> tuple[Any, ...]:
-    score = row["score"] if row["score"] is not None else 0.0
-    return (row["value"], -(row["weight"] or 0.0), score, row["metric"], row["example_id"], row["system"])
-
-
 # The parts that figures are shown for: categories, columns that the user names, new and known questions.
 
 OVERALL = "overall"
@@ -312,40 +304,33 @@ REST = "(all others)"
 NONE = "(none)"
 
 
-def dimensions(night: Night) -> dict[str, dict[str, str]]:
-    """Dimension -> example_id -> part, for the settings' `slices` and the age of a question.
+def dimensions(night: Night) -> pd.DataFrame:
+    """The part of every example (the index) in each dimension (the columns): the settings' `slices`, and its age.
 
     Raises:
         UserError: `slices` names a column that the release lacks.
     """
-    table = night.examples
-    ids = table["example_id"].to_pylist()
-    found: dict[str, dict[str, str]] = {}
-    for name in night.ws.settings.slices:
+    table, slices = night.examples, night.ws.settings.slices
+    for name in slices:
         if name not in table.column_names:
             known = ", ".join(c for c in table.column_names if c not in ("example_id", "query", "history"))
             raise UserError(f"ragbench.yaml: slices: the release has no column {name!r}; it has {known}")
-        found[name] = _parts(ids, table[name].to_pylist())
-    first = table["first_day"].to_pylist()
-    last = [d for d in table["last_day"].to_pylist() if d is not None]
-    if last:
-        edge: date = max(last) - timedelta(days=6)
-        ages = ["known" if d is not None and d < edge else "new" for d in first]
-        if len(set(ages)) > 1:
-            found[AGE] = dict(zip(ids, ages, strict=True))
-    return found
+    values = {name: table[name].to_pylist() for name in slices}
+    parts = pd.DataFrame(values, pd.Index(table["example_id"].to_pylist()), dtype=object)
+    parts = parts.where(parts.notna() & (parts != ""), NONE).map(str).apply(_largest)
+    days = table.select(["first_day", "last_day"]).to_pandas(date_as_object=False)
+    age = np.where(days["first_day"] < days["last_day"].max() - pd.Timedelta(days=6), "known", "new")
+    return parts.assign(**{AGE: age}) if days["last_day"].notna().any() and len(set(age)) > 1 else parts
 
 
-def _parts(ids: list[str], values: list[Any]) -> dict[str, str]:
-    names = [NONE if v is None or v == "" else str(v) for v in values]
-    kept = {name for name, _ in sorted(Counter(names).items(), key=lambda c: (-c[1], c[0]))[:MOST_PARTS]}
-    return {i: name if name in kept else REST for i, name in zip(ids, names, strict=True)}
+def _largest(parts: pd.Series) -> pd.Series:
+    sizes = parts.groupby(parts).size().sort_values(ascending=False, kind="stable")
+    return parts.where(parts.isin(sizes.index[:MOST_PARTS]), REST)
 
 
-def parts(scores: Scores, dims: dict[str, dict[str, str]]) -> Iterator[tuple[str, str, Mask]]:
+def parts(scores: Scores, dims: pd.DataFrame) -> Iterator[tuple[str, str, Mask]]:
     """(dimension, part, mask) over the rows of `scores`, the whole first, then by name."""
     yield OVERALL, OVERALL, np.ones(len(scores.ids), dtype=bool)
-    for dimension, of in dims.items():
-        own = np.array([of.get(i, NONE) for i in scores.ids.tolist()], dtype=object)
-        for part in sorted(set(own.tolist())):
-            yield dimension, part, own == part
+    for dimension, part in dims.reindex(scores.ids).fillna(NONE).items():
+        for name in sorted(part.unique()):
+            yield str(dimension), name, (part == name).to_numpy(bool)

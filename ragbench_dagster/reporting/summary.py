@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 
 from ragbench_dagster.calibration.calibrate import agreement_rows, drift_line
@@ -77,6 +78,12 @@ SUMMARY = pa.schema(
         ("mean_score", _number),
     ]
 )  # fmt: skip
+# The columns that stand one level down in a ROW.
+_NESTED = {
+    **{f"{name}{end}": f"{name}.{end[1:] or 'value'}"
+       for name in ("per_request", "corrected", "delta") for end in ("", "_low", "_high")},
+    "n_effective": "per_request.n_effective", "correction": "corrected.method", "baseline": "delta.baseline",
+}  # fmt: skip
 
 
 def summarise(ws: Workspace, day: str) -> dict[str, Any]:
@@ -127,7 +134,7 @@ def summarise(ws: Workspace, day: str) -> dict[str, Any]:
 
 
 def metric_figures(
-    night: Night, scores: Scores, dims: dict[str, dict[str, str]], fix: Corrector | None, baselines: Baselines
+    night: Night, scores: Scores, dims: pd.DataFrame, fix: Corrector | None, baselines: Baselines
 ) -> dict[str, Any]:
     """Overall row, slices, change and check of one system and metric."""
     baseline = baseline_for(baselines, scores.system, scores.metric)
@@ -139,7 +146,7 @@ def metric_figures(
         differs = linked if isinstance(linked, str) else None
     rows = []
     for dimension, part, where in night_tables.parts(scores, dims):
-        row = make_row(scores, where, dimension, part, fix, full=dimension == night_tables.OVERALL).as_dict()
+        row = make_row(scores, where, dimension, part, fix, full=dimension == night_tables.OVERALL)
         chain = _linked(linked, dimension, part)
         row["delta"] = (
             change_dict(chain, baseline, None) if baseline and chain else _delta(baseline, pairs, where, differs)
@@ -178,29 +185,10 @@ def _delta(baseline: Baseline | None, pairs: Pairs | None, where: Mask, differs:
 
 def flat(summary: dict[str, Any]) -> pa.Table:
     """summary.json's rows as one table."""
-    rows = []
-    for system in summary["systems"].values():
-        for found in system["metrics"].values():
-            for row in (found["overall"], *found["slices"]):
-                fix, delta, traffic = row["corrected"] or {}, row["delta"] or {}, row["per_request"]
-                rows.append(
-                    {
-                        **{name: row.get(name) for name in SUMMARY.names},
-                        "per_request": traffic["value"],
-                        "per_request_low": traffic["low"],
-                        "per_request_high": traffic["high"],
-                        "n_effective": traffic["n_effective"],
-                        "corrected": fix.get("value"),
-                        "corrected_low": fix.get("low"),
-                        "corrected_high": fix.get("high"),
-                        "correction": fix.get("method"),
-                        "delta": delta.get("value"),
-                        "delta_low": delta.get("low"),
-                        "delta_high": delta.get("high"),
-                        "baseline": delta.get("baseline"),
-                    }
-                )
-    return pa.Table.from_pylist(rows, schema=SUMMARY)
+    figures = [m for system in summary["systems"].values() for m in system["metrics"].values()]
+    rows = pd.json_normalize([row for m in figures for row in (m["overall"], *m["slices"])])
+    frame = rows.reindex(columns=[_NESTED.get(name, name) for name in SUMMARY.names]).set_axis(SUMMARY.names, axis=1)
+    return pa.Table.from_pandas(frame, SUMMARY, preserve_index=False).replace_schema_metadata()
 
 
 def read_summary(ws: Workspace, day: str) -> dict[str, Any]:

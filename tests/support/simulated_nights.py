@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ragbench_dagster.reporting.baselines import Baseline, Pairs
 from ragbench_dagster.reporting.gate.decide import head_guards, judge_tests
@@ -36,6 +37,7 @@ def scores(values: Any, metric: str = "hit_rate@5", **more: Any) -> Scores:
         "per_request": value,
         **more,
     }
+    given["status"] = pd.Categorical(given["status"])
     return Scores("s", metric, np.arange(n).astype(str).astype(object), value=value, **given)
 
 

@@ -62,7 +62,7 @@ def reporting_assets(days: dg.DailyPartitionsDefinition, systems: list[str]) -> 
         days,
         name="score_table",
         group="reporting",
-        kinds={"parquet", "pandas"},
+        kinds={"parquet"},
         deps=[*branches, dg.AssetKey("judge_calibration"), dg.AssetKey("dedupe_quality")],
         schema=records.SCORE_TABLE,
         description="Every score of the night in long form: one row for each example, system and metric.",
