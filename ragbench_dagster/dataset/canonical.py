@@ -81,6 +81,7 @@ _SENTENCE = re.compile(r"[.!?\u2026\n\u3002\uff01\uff1f]")
 _WORD = re.compile(r"[^\W_]|[^\s\x00-\x7f]")
 _QUOTES = re.compile(r"[\"\u201c\u201d\u00ab\u00bb]")
 _PUNCTUATION = ',?!.-:;()"'
+_SPACES = bytes.maketrans(_PUNCTUATION.encode("ascii"), b" " * len(_PUNCTUATION))
 _RUN = re.compile(r"([^\W\d_])\1{2,}")
 _SIZES = re.compile(r"[ivxlcdm]+|[ivx]+[a-h]|x+[sl]|w{3}")  # roman numbers (and iiia), XXL, www
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?%?")
@@ -125,9 +126,8 @@ def both_forms(text: str) -> tuple[str, str]:
 
     The loose form finds a typing error inside those; where nothing was stripped it is the same object.
     """
-    plain = _plain_tokens(text)
-    tokens = plain or tokens_of(text)
-    kept = _without_courtesy(text, tokens, parted=plain is None)
+    tokens = tokens_of(text)
+    kept = _without_courtesy(text, tokens)
     form = " ".join(kept)
     return form, form if kept is tokens else " ".join(tokens)
 
@@ -148,24 +148,14 @@ def example_id(form: str) -> str:
     return "e" + digest(form, size=8)
 
 
-def _plain_tokens(text: str) -> list[str] | None:
-    """The tokens of a text of plain words with nothing but an end mark, which most are; None for any other."""
-    core = text.rstrip("?.! ").lower()
-    letters = core.replace(" ", "")
-    return core.split() if letters.isascii() and letters.isalpha() and not _TRIPLE.search(letters) else None
-
-
-def _without_courtesy(text: str, tokens: list[str], parted: bool = True) -> list[str]:
-    """`tokens` without greetings, thanks and the like, by structure and by the phrase lists.
-
-    Args:
-        parted: False where the caller knows that no punctuation stands between two words.
-    """
+def _without_courtesy(text: str, tokens: list[str]) -> list[str]:
+    """`tokens` without greetings, thanks and the like, by structure and by the phrase lists."""
     holed = "<" in text
     at_ends = holed or not courtesy.STRONG_SIGNS.isdisjoint(tokens)
     if not at_ends and courtesy.SIGNS.isdisjoint(tokens):
         return strip_phrases(tokens, False)
-    pieces = _PARTING.split(_unquoted(text)) if parted else [text]
+    plain = text.rstrip("?.! ").replace(" ", "").isalpha()  # as most are: nothing parts two words
+    pieces = [text] if plain else _PARTING.split(_unquoted(text))
     if len(pieces) > 1:
         kept = courtesy.without_courtesy(_clauses(pieces, tokens))
     elif at_ends:
@@ -215,20 +205,24 @@ def _clauses(pieces: list[str], tokens: list[str]) -> list[list[str]]:
 
 def _plain_pieces(pieces: list[str]) -> list[list[str]]:
     """The words of each piece if these are plain; all at once, which is quicker."""
-    plain = "\n".join(pieces[::2]).lower().replace("'", "")
+    return [line.split() for line in _spaced("\n".join(pieces[::2]).lower()).split("\n")]
+
+
+def _spaced(folded: str) -> str:
+    """A lower-case text with spaces for punctuation and without apostrophes."""
+    if folded.isascii():  # bytes are translated at once, without a loop over the marks
+        return folded.encode("ascii").translate(_SPACES, b"'").decode("ascii")
+    plain = folded.replace("'", "")
     for mark in _PUNCTUATION:
         plain = plain.replace(mark, " ")
-    return [line.split() for line in plain.split("\n")]
+    return plain
 
 
 def tokens_of(text: str) -> list[str]:
     """The tokens of a text after case, spacing, punctuation and Unicode spelling are settled."""
     if text.isascii():
         folded = text.lower()
-        plain = folded.replace("'", "")
-        for mark in _PUNCTUATION:
-            plain = plain.replace(mark, " ")
-        tokens = plain.split()
+        tokens = _spaced(folded).split()
         if "".join(tokens).isalpha() and not _TRIPLE.search(folded):
             dotted = "." in folded or "-" in folded or "''" in folded
             if not dotted or not _EDGES.search(folded):

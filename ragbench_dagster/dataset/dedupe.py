@@ -51,14 +51,17 @@ def _group(rows: list[dict[str, Any]], dedupe: Dedupe, ws: Workspace | None) -> 
     first_row: list[int] = []
     asks: list[int] = []
     for at, row in enumerate(rows):
-        ask = (str(row.get("query") or ""), tuple(row.get("history") or ()), _label(row))
-        i = number.setdefault(ask, len(number))
+        value = row.get
+        ask = (str(value("query") or ""), tuple(value("history") or ()), _label(row))
+        i = number.setdefault(ask, len(weights))
+        weight = float(value("weight") or 1.0)
         if i == len(weights):
-            weights.append(0.0)
-            counts.append(0)
+            weights.append(weight)
+            counts.append(1)
             first_row.append(at)
-        weights[i] += float(row.get("weight") or 1.0)
-        counts[i] += 1
+        else:
+            weights[i] += weight
+            counts[i] += 1
         asks.append(i)
     keys, loose = _keys(list(number))
     texts = [ask[0] for ask in number]
@@ -66,20 +69,18 @@ def _group(rows: list[dict[str, Any]], dedupe: Dedupe, ws: Workspace | None) -> 
     for i, key in enumerate(keys):
         spellings.setdefault(key, []).append(i)
     distinct = sorted(spellings)
-    heaviest = [
-        group[0] if len(group) == 1 else min(group, key=lambda i: (-weights[i], first_row[i]))
-        for group in map(spellings.__getitem__, distinct)
-    ]
+    groups = [spellings[key] for key in distinct]
+    heaviest = [g[0] if len(g) == 1 else min(g, key=lambda i: (-weights[i], first_row[i])) for g in groups]
     forms = [
         Form(
             form=key[0],
-            weight=sum(weights[i] for i in spellings[key]),
+            weight=weights[best] if len(group) == 1 else sum([weights[i] for i in group]),
             loose=tuple(sorted(loose[key[0]])) if key[0] in loose else (),
             label=key[1] or None,
             text=texts[best],
-            requests=sum(counts[i] for i in spellings[key]),
+            requests=counts[best] if len(group) == 1 else sum([counts[i] for i in group]),
         )
-        for key, best in zip(distinct, heaviest, strict=True)
+        for key, group, best in zip(distinct, groups, heaviest, strict=True)
     ]
     names: dict[_Key, str] = {}
     canonical: set[int] = set()
@@ -90,9 +91,10 @@ def _group(rows: list[dict[str, Any]], dedupe: Dedupe, ws: Workspace | None) -> 
         best = min(members, key=lambda i: (forms[i].label is None, -forms[i].weight, forms[i].form))
         canonical.add(first_row[heaviest[best]])
     for at, (row, i) in enumerate(zip(rows, asks, strict=True)):
-        row["cluster"] = names[keys[i]]
+        key = keys[i]
+        row["cluster"] = names[key]
         row["canonical"] = at in canonical
-        if not is_question(keys[i][0]):
+        if "<" in key[0] and not is_question(key[0]):
             row["question"] = False
 
 

@@ -120,7 +120,10 @@ ENGINES = {"ragbench": ours, "rensa": with_rensa, "datasketch": with_datasketch}
 def timed(engine: str, rows: int) -> dict[str, Any]:
     """One engine on the planted rows in a process of its own, so that memory and time are its own."""
     done = subprocess.run(
-        [sys.executable, __file__, "--engine", engine, "--rows", str(rows)], capture_output=True, check=True, text=True
+        [sys.executable, "-m", "tests.bench.bench_dedupe", "--engine", engine, "--rows", str(rows)],
+        capture_output=True,
+        check=True,
+        text=True,
     )
     return json.loads(done.stdout)
 

@@ -97,7 +97,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = make(Path(folder), asked.days, asked.per_day)
         # A process of its own, so that the peers' memory is not ours.
-        command = [sys.executable, __file__, "--only-ours", str(root)]
+        command = [sys.executable, "-m", "tests.bench.bench_traffic", "--only-ours", str(root)]
         found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         size = sum(p.stat().st_size for p in (root / "logs").iterdir())
         json_s, _ = cpu(lambda: standard_json(root))
