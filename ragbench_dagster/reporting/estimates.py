@@ -35,8 +35,8 @@ def make_row(
         corrector: of the metric's judge; None for retrieval metrics.
         full: with score percentiles (overall rows).
     """
-    counts = scores.status[where & scores.in_gate].value_counts()
-    statuses = counts[counts > 0].sort_index().to_dict()
+    counts = scores.status[where & scores.in_gate].value_counts()  # in the order of the categories
+    statuses = {status: n for status, n in zip(scores.status.categories, counts.tolist(), strict=True) if n}
     at = where & scores.counted
     each = clustered_estimate(scores.value[at], scores.cluster[at], None, scores.share)
     row: dict[str, Any] = {

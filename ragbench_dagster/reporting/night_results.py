@@ -159,12 +159,12 @@ def score_frame(table: pa.Table, asks: pa.Table | None = None) -> pd.DataFrame:
     frame = table.to_pandas().astype(dict.fromkeys(["system", "metric", "status", "category"], "category"))
     frame["value"] = frame["value"].where(frame["status"].isin(COUNTED))
     frame = frame.assign(asks=1, per_request=frame["value"])
-    if asks is not None:
+    if asks is not None and len(frame):
         keys = ["system", "metric", "example_id"]
         known = asks.to_pandas().dropna(subset="value").groupby(keys)["value"].agg(list)
         again = frame.loc[frame["value"].notna(), keys].join(known, on=keys)["value"].dropna()
-        frame.loc[again.index, "asks"] = again.map(len)
-        frame.loc[again.index, "per_request"] = again.map(np.mean)
+        frame["asks"] = again.map(len).reindex(frame.index, fill_value=1)
+        frame["per_request"] = again.map(np.mean).reindex(frame.index).fillna(frame["value"])
     return frame
 
 

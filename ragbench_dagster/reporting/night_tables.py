@@ -331,6 +331,6 @@ def _largest(parts: pd.Series) -> pd.Series:
 def parts(scores: Scores, dims: pd.DataFrame) -> Iterator[tuple[str, str, Mask]]:
     """(dimension, part, mask) over the rows of `scores`, the whole first, then by name."""
     yield OVERALL, OVERALL, np.ones(len(scores.ids), dtype=bool)
-    for dimension, part in dims.reindex(scores.ids).fillna(NONE).items():
-        for name in sorted(part.unique()):
-            yield str(dimension), name, (part == name).to_numpy(bool)
+    for dimension, part in dims.reindex(scores.ids).fillna(NONE).astype("category").items():
+        for name in part.cat.categories:
+            yield str(dimension), name, part.array == name

@@ -319,16 +319,28 @@ def test_a_limiter_wakes_who_waits_in_another_threads_loop_and_forgets_a_dead_on
 
 
 def test_a_limiters_timer_rings_on_the_loop_that_waits():
-    limiter = Limiter(600, None, Concurrency(min=4, start=4, max=4))
+    limiter = Limiter(300, None, Concurrency(min=1, start=1, max=1))
+    held, queued = threading.Event(), threading.Event()
 
-    async def some(n: int) -> None:
-        for _ in range(n):
+    async def hold() -> None:
+        for _ in range(3):  # what may be caught up is used
             limiter.release(await limiter.acquire(lambda: 1), "ok")
+        permit = await limiter.acquire(lambda: 1)
+        held.set()
+        assert queued.wait(5)
+        limiter.release(permit, "ok")  # the other may go in a fifth of a second; this loop ends now
 
-    asyncio.run(some(6))  # what may be caught up is used
-    with ThreadPoolExecutor(2) as threads:
-        for long in [threads.submit(asyncio.run, some(n)) for n in (1, 6)]:  # the short one's loop ends first
-            long.result(5)
+    async def wait() -> None:
+        waiting = asyncio.create_task(limiter.acquire(lambda: 1))
+        await asyncio.sleep(0)
+        queued.set()
+        limiter.release(await asyncio.wait_for(waiting, 3), "ok")
+
+    with ThreadPoolExecutor(1) as threads:
+        holding = threads.submit(asyncio.run, hold())
+        assert held.wait(5)
+        asyncio.run(wait())
+        holding.result(5)
 
 
 def test_everything_public_is_documented_and_importing_the_package_is_cheap():
