@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -76,6 +76,16 @@ def plain(reply: str, **more: Any) -> Plain:
 async def within_a_loop(call: Callable[[], Any]) -> Any:
     """What `call` gives where the calling thread's loop runs and has to wait, as in a notebook."""
     return call()
+
+
+@pytest.fixture(autouse=True)
+def _own_loop() -> Iterator[None]:
+    """LlamaIndex's sync doors run the thread's current loop, and make one that they never close where there is none."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()
 
 
 @pytest.fixture
