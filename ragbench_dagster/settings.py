@@ -19,6 +19,7 @@ from ragbench_dagster import masking
 from ragbench_dagster.credentials import Concealed, looks_secret, secrets_in, variables_of
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.io.inputs import Undecodable, decoded, read_text
+from ragbench_dagster.runtime import RUNTIME
 from ragbench_dagster.settings_parts import (
     ANSWERED,
     COST,
@@ -337,12 +338,25 @@ def _loaded(text: str, name: str) -> Any:
     return raw
 
 
+_read: dict[Path, tuple[str, Settings]] = RUNTIME.registry("settings")  # by file: its text and what it says
+
+
 def load_settings(path: Path) -> Settings:
-    """Settings of a workspace's `ragbench.yaml`; a missing file means all defaults."""
+    """Settings of a workspace's `ragbench.yaml`; a missing file means all defaults.
+
+    The file is read each time, for `dagster dev` lives for weeks and an editor may keep size and time of a file; it is
+    parsed again only where its text changed.
+
+    Raises:
+        UserError: as `parse_settings`, or the file cannot be read.
+    """
     try:
         text = read_text(path, _LONGEST)
     except UserError as fault:
         if isinstance(fault.__cause__, FileNotFoundError):
             return Settings()
         raise
-    return parse_settings(text, path.name)
+    known = _read.get(path)
+    if known is None or known[0] != text:
+        known = _read[path] = text, parse_settings(text, path.name)
+    return known[1]

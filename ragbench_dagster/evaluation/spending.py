@@ -26,15 +26,15 @@ def enter(ws: Workspace, run: str, ledger: Ledger | None = None) -> None:
         UserError: the ledger cannot be read or written.
     """
     place = str(ws.root)
-    if (place, run) not in budgets._budgets:
+    if (place, run) not in budgets.open_budgets:
         if ledger is None:
             with Ledger.open(ws) as opened:
                 spent = opened.begin_run(run)
         else:
             spent = ledger.begin_run(run)
         limit = ws.settings.judge.budget_usd
-        budgets._budgets[place, run] = budgets.Budget(limit, spent, note=partial(_note, ws, run))
-    budgets._paying[place] = run
+        budgets.open_budgets[place, run] = budgets.Budget(limit, spent, note=partial(_note, ws, run))
+    budgets.paying_runs[place] = run
 
 
 def finish(ws: Workspace, run: str) -> None:
@@ -44,9 +44,9 @@ def finish(ws: Workspace, run: str) -> None:
         UserError: the ledger cannot be written.
     """
     place = str(ws.root)
-    if budgets._paying.get(place) == run:
-        del budgets._paying[place]
-    known = budgets._budgets.pop((place, run), None)
+    if budgets.paying_runs.get(place) == run:
+        del budgets.paying_runs[place]
+    known = budgets.open_budgets.pop((place, run), None)
     # A night that was killed after its last call is finished by the next run, which spends nothing.
     if known is not None or ws.settings.judge.provider != "embedded":
         with Ledger.open(ws) as ledger:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.records import Verdict
+from ragbench_dagster.runtime import RUNTIME
 from ragbench_dagster.settings import Judge, Price
 
 
@@ -75,20 +76,20 @@ def cost(price: Price, prompt_tokens: float, completion_tokens: float) -> float:
 
 
 # Of this process; `spending` opens and closes them by the ledger.
-_budgets: dict[tuple[str, str], Budget] = {}
-_paying: dict[str, str] = {}  # workspace -> the run that pays for calls whose caller names none
+open_budgets: dict[tuple[str, str], Budget] = RUNTIME.registry("budgets")
+paying_runs: dict[str, str] = RUNTIME.registry("paying runs")  # workspace -> the run that pays for calls whose caller names none
 
 
 def run_budget(workspace: str, run: str, limit: float | None) -> Budget:
     """The budget that everything of one `run` of a workspace shares in this process."""
-    budget = _budgets.setdefault((workspace, run), Budget())
+    budget = open_budgets.setdefault((workspace, run), Budget())
     budget.limit = limit
     return budget
 
 
 def paying_budget(workspace: str, limit: float | None) -> Budget:
     """The budget of the run at hand; where no run is, that of this process's calls outside runs."""
-    return run_budget(workspace, _paying.get(workspace, ""), limit)
+    return run_budget(workspace, paying_runs.get(workspace, ""), limit)
 
 
 # What the calls behind one verdict took, however deep in LlamaIndex they were made.

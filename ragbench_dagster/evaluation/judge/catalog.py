@@ -21,6 +21,7 @@ from ragbench_dagster.evaluation.judge.llm import GovernedLLM
 from ragbench_dagster.evaluation.judge.llm_evaluator import LLMEvaluator
 from ragbench_dagster.evaluation.judge.preference_judge import Pairwise
 from ragbench_dagster.evaluation.judge.templates import own_template
+from ragbench_dagster.runtime import RUNTIME
 from ragbench_dagster.settings import Judge
 from ragbench_dagster.store import Workspace, read_json
 
@@ -28,7 +29,7 @@ _EVALUATORS: dict[str, type[LLMEvaluator]] = {
     kind.name: kind
     for kind in (Faithfulness, Relevancy, Correctness, AnswerRelevancy, ContextRelevancy, Guideline, Pairwise)
 }
-_llms: dict[tuple[str, str], GovernedLLM] = {}
+_llms: dict[tuple[str, str], GovernedLLM] = RUNTIME.registry("LLMs")
 
 
 def judge_llm(judge: Judge, ws: Workspace | None) -> GovernedLLM:

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from typing import Literal
 from weakref import WeakKeyDictionary
 
+from ragbench_dagster.runtime import RUNTIME
 from ragbench_dagster.settings import Concurrency
 
 Outcome = Literal["ok", "rate", "fault", "none"]
@@ -255,10 +256,10 @@ def _on(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *arguments
             loop.call_soon_threadsafe(call, *arguments)
 
 
-_limiters: dict[tuple[object, ...], Limiter] = {}
+limiters: dict[tuple[object, ...], Limiter] = RUNTIME.registry("limiters")
 
 
 def shared_limiter(provider: str, rpm: float | None, tpm: float | None, concurrency: Concurrency) -> Limiter:
     """The one limiter of `provider` (its address and the name of its key) in this process."""
     key = (provider, rpm, tpm, concurrency)
-    return _limiters.setdefault(key, Limiter(rpm, tpm, concurrency))
+    return limiters.setdefault(key, Limiter(rpm, tpm, concurrency))

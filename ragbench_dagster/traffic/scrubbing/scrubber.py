@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.masking import mask_spans, watched_values
+from ragbench_dagster.runtime import RUNTIME
 from ragbench_dagster.settings import Scrub
 from ragbench_dagster.store import digest
 from ragbench_dagster.traffic.scrubbing import pool
@@ -278,7 +278,7 @@ def _version(package: str) -> str:
         return "?"
 
 
-_built = threading.local()  # a scrubber is not thread-safe, and Dagster's code server has threads
+_built = RUNTIME.per_thread("scrubbers")  # a scrubber is not thread-safe, and Dagster's code server has threads
 
 
 def build_scrubber(settings: Scrub | None = None) -> Scrubber:
@@ -291,7 +291,7 @@ def build_scrubber(settings: Scrub | None = None) -> Scrubber:
         UserError: an unknown entity or country, a recogniser that cannot be made, a model that is missing.
     """
     chosen = settings or Scrub()
-    built: dict[str, Scrubber] = _built.__dict__
+    built: dict[str, Scrubber] = _built.kept
     key = chosen.model_dump_json()
     if key not in built:
         built.clear()  # one at a time: its cache and its model are large
@@ -301,7 +301,7 @@ def build_scrubber(settings: Scrub | None = None) -> Scrubber:
 
 def latest_scrubber() -> Scrubber:
     """The scrubber that this thread built last, one of the defaults where it built none: for a line of a message."""
-    built: dict[str, Scrubber] = _built.__dict__
+    built: dict[str, Scrubber] = _built.kept
     return next(iter(built.values()), None) or build_scrubber()
 
 

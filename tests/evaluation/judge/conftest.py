@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ragbench_dagster.evaluation.judge import catalog, rate_limiter
 from ragbench_dagster.evaluation.judge.background_loop import background
+from ragbench_dagster.runtime import RUNTIME
 from ragbench_dagster.settings import Judge, parse_settings
 from ragbench_dagster.store import Workspace
 from tests.support.fake_provider import FakeProvider, Plan
@@ -16,12 +16,7 @@ from tests.support.fake_provider import FakeProvider, Plan
 @pytest.fixture(autouse=True)
 def _fresh_process_state() -> None:
     """Limiters, LLMs and budgets live as long as the process; each test is a process of its own."""
-    from ragbench_dagster.evaluation.judge import budget
-
-    rate_limiter._limiters.clear()
-    catalog._llms.clear()
-    budget._budgets.clear()
-    budget._paying.clear()
+    RUNTIME.close()
 
 
 @pytest.fixture

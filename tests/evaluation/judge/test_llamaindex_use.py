@@ -258,7 +258,7 @@ def test_sync_calls_keep_the_pace_and_the_budget_and_are_noted_in_the_ledger(ser
     assert len(provider.seen) == 5
     with Ledger.open(ws) as ledger:
         assert ledger.begin_run("night") == pytest.approx(0.05)
-    budget._budgets.clear()
+    budget.open_budgets.clear()
     spending.enter(ws, "next")  # the same LLM, the same connection: another run pays
     for n in range(5, 10):
         llm.complete(f"question {n}")

@@ -5,10 +5,11 @@ import asyncio
 import pytest
 
 from ragbench_dagster.evaluation import spending
-from ragbench_dagster.evaluation.judge import budget, catalog, governed_llm
+from ragbench_dagster.evaluation.judge import governed_llm
 from ragbench_dagster.evaluation.judge_runner import judge_answers, judge_items
 from ragbench_dagster.evaluation.ledger import Entry, Ledger
 from ragbench_dagster.records import Item, Verdict
+from ragbench_dagster.runtime import RUNTIME
 from ragbench_dagster.settings import Judge
 from tests.support.fake_provider import Act
 from tests.support.judge_items import Release, responses
@@ -22,9 +23,7 @@ def items(name: str, n: int) -> list[Item]:
 
 
 def another_process() -> None:
-    catalog._llms.clear()
-    budget._budgets.clear()
-    budget._paying.clear()
+    RUNTIME.close()
 
 
 @pytest.fixture
