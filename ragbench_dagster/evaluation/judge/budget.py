@@ -77,7 +77,9 @@ def cost(price: Price, prompt_tokens: float, completion_tokens: float) -> float:
 
 # Of this process; `spending` opens and closes them by the ledger.
 open_budgets: dict[tuple[str, str], Budget] = RUNTIME.registry("budgets")
-paying_runs: dict[str, str] = RUNTIME.registry("paying runs")  # workspace -> the run that pays for calls whose caller names none
+paying_runs: dict[str, str] = RUNTIME.registry(
+    "paying runs"
+)  # workspace -> the run that pays for calls whose caller names none
 
 
 def run_budget(workspace: str, run: str, limit: float | None) -> Budget:
