@@ -135,12 +135,20 @@ class Dedupe(Model):
     semantic_threshold: float = Field(0.88, ge=0, le=1)
 
 
+WINDOW_LAG = 6  # days from a refresh day, a Monday at the latest, to the last night that its release serves
+
+
 class Dataset(Model):
     window_days: int = Field(90, ge=1, le=3660)  # days
     refresh: Literal["weekly", "daily", "monday"] = "weekly"
     min_examples: int = Field(200, ge=0)  # fewer: the gate is inconclusive
     duplicate_rate_max: Share = 0.98
     dedupe: Dedupe = Dedupe()
+
+    @property
+    def reach_days(self) -> int:
+        """Days up to a night that its release may hold: the window ends up to `WINDOW_LAG` days before the night."""
+        return self.window_days + WINDOW_LAG
 
 
 class SystemBase(Model):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from ragbench_dagster.dataset.release import load_release
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.stats.correction import AuditCounts
 from ragbench_dagster.store import Workspace, digest, read_json, read_table, write_json, write_text
+from ragbench_dagster.traffic.timestamps import last_days
 
 # Answers drawn for people to label who must not know what the judge said of them.
 #
@@ -237,9 +237,7 @@ def _week(ws: Workspace, day: str, system: str, metric: str, judge: str) -> list
     """The distinct answers of the 7 days to `day` that this judge graded, the latest verdict of each."""
     found: dict[str, Candidate] = {}
     releases: dict[str, dict[str, dict[str, Any]]] = {}
-    last = date.fromisoformat(day)
-    for back in reversed(range(WEEK)):
-        night = (last - timedelta(days=back)).isoformat()
+    for night in last_days(day, WEEK):
         manifest = read_json(ws.night(night) / "manifest.json")
         if manifest is None or identity_of(ws, night, metric) != judge:
             continue
@@ -272,8 +270,7 @@ def _balanced(week: Sequence[Candidate], n: int, salt: str) -> list[Candidate]:
 
 def _current(ws: Workspace, day: str, system: str, metric: str) -> dict[str, dict[str, Any]]:
     """Draws of the 28 days to `day`."""
-    last = date.fromisoformat(day)
-    first, final = (last - timedelta(days=COUNTS - 1)).isoformat(), last.isoformat()
+    first, *_, final = last_days(day, COUNTS)
     return {
         name: facts
         for name, facts in read_draws(ws, AUDIT).items()

@@ -31,12 +31,12 @@ from ragbench_dagster.dataset.window import (
     refresh_day,
     scrubbed_days,
     scrubbed_file,
-    window_days,
 )
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.io.inputs import read_bytes
 from ragbench_dagster.records import EXAMPLES, FORMS
 from ragbench_dagster.store import Workspace, digest, read_json, read_table, write_json, write_table
+from ragbench_dagster.traffic.timestamps import last_days
 
 FILES = ("examples.parquet", "forms.parquet")
 TOMBSTONE = "tombstone.json"
@@ -207,7 +207,7 @@ def cut_release(ws: Workspace, day: str, progress: Progress | None = None) -> Re
         UserError: no scrubbed day and no earlier release; a wrong labels file; a broken release.
     """
     refresh = refresh_day_of(ws, day)
-    days = window_days(refresh, ws.settings.dataset.window_days)
+    days = last_days(refresh, ws.settings.dataset.window_days)
     present = [d for d in days if scrubbed_file(ws, d).exists()]
     if not present:
         current = resolve(ws, day)

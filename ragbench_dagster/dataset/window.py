@@ -21,6 +21,7 @@ from ragbench_dagster.dataset.canonical import both_forms, form_of, form_version
 from ragbench_dagster.dataset.clusters import method_version
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace, digest, read_table, write_table
+from ragbench_dagster.traffic.timestamps import last_days
 
 Progress = Callable[[str, int, int], None]
 _FACTS = ("requests", "follow_ups", "follow_ups_without_history", "not_questions")
@@ -87,12 +88,6 @@ def refresh_day(day: str, first_day: str, refresh: str = "weekly") -> str:
     return day if monday <= first_day <= day else monday
 
 
-def window_days(last: str, days: int) -> list[str]:
-    """The `days` ISO dates that end at `last`, ascending."""
-    end = date.fromisoformat(last)
-    return [(end - timedelta(days=ago)).isoformat() for ago in range(days - 1, -1, -1)]
-
-
 def scrubbed_file(ws: Workspace, day: str) -> Path:
     return ws.traffic(day) / "scrubbed.parquet"
 
@@ -116,7 +111,7 @@ def _file_hash(path: str, size: int, changed_ns: int) -> str:
 
 def read_window(ws: Workspace, last: str, progress: Progress | None = None) -> Window:
     """The window that ends at `last`, from the days that exist."""
-    days = window_days(last, ws.settings.dataset.window_days)
+    days = last_days(last, ws.settings.dataset.window_days)
     present = [day for day in days if scrubbed_file(ws, day).exists()]
     forms: dict[str, Tally] = {}
     facts = dict.fromkeys(_FACTS, 0)

@@ -19,11 +19,11 @@ from typing import Any
 import pyarrow as pa
 
 from ragbench_dagster.dataset.canonical import form_of
-from ragbench_dagster.evaluation.systems.logged import window
 from ragbench_dagster.records import EXAMPLES, REQUESTS, RESPONSES
 from ragbench_dagster.store import Workspace, digest, read_table, rows_table, write_table
+from ragbench_dagster.traffic.timestamps import last_days
 
-DAYS_BEFORE = 6  # with the night's own day: a week
+WEEK = 7  # days, the night's own the last
 _COLUMNS = [
     "request_key", "user_key", "conversation_key", "day", "query", "history", "response", "source_nodes", "category",
     "weight", "follow_up", "question",
@@ -59,7 +59,7 @@ def logged_week(ws: Workspace, day: str, forms: pa.Table, examples: pa.Table, mo
         examples: records.EXAMPLES of the release.
         most: requests that are judged at most; of more, a systematic sample by day, category and hash.
     """
-    days = window(day, DAYS_BEFORE)
+    days = last_days(day, WEEK)
     rows: list[dict[str, Any]] = []
     for path in (ws.traffic(d) / "scrubbed.parquet" for d in days):
         rows += _questions(read_table(path, _COLUMNS)) if path.exists() else []

@@ -47,7 +47,7 @@ def build_definitions(overrides: Mapping[str, Any] | None = None) -> dg.Definiti
     return dg.Definitions(
         assets=[
             *traffic_assets(days),
-            *dataset_assets(days),
+            *dataset_assets(days, ws.settings.dataset.reach_days),
             *(asset for name, system in systems.items() for asset in system_assets(days, name, system.kind)),
             *calibration_assets(days, list(systems)),
             *reporting_assets(days, list(systems)),

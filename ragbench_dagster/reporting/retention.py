@@ -19,6 +19,7 @@ from ragbench_dagster.evaluation.checkpoint import Checkpoint
 from ragbench_dagster.reporting.baselines import needed_nights
 from ragbench_dagster.reporting.erased_nights import nights_of, surviving_answers
 from ragbench_dagster.store import Workspace, read_json, write_json
+from ragbench_dagster.traffic.timestamps import last_days
 
 LEAST_DAYS = 28  # labels drawn from the last four weeks' answers correct the judge
 BEFORE = 6  # days before a window that follow-ups and logged answers may reach back
@@ -47,17 +48,13 @@ def outdated(ws: Workspace, keep_days: int) -> Outdated:
     if not nights:
         raise UserError("no night in the store yet, so nothing to prune; run: ragbench run")
     last = max(day for _, day in nights)
-    first = _before(last, keep_days - 1)
+    first = (date.fromisoformat(last) - timedelta(days=keep_days - 1)).isoformat()
     needed = {day for day in _measures(ws) if day < first}
     old = [(sample, day) for sample, day in nights if day < first and (sample or day not in needed)]
     kept = min(day for _, day in nights if day >= first)
-    start = _before(refresh_day_of(ws, kept), ws.settings.dataset.window_days - 1 + BEFORE)
+    start = last_days(refresh_day_of(ws, kept), ws.settings.dataset.window_days + BEFORE)[0]
     days = sorted(p.name for p in (ws.store / "traffic").glob("????-??-??") if (p / "scrubbed.parquet").exists())
     return Outdated(old, [day for day in days if day < start], sorted(needed), first)
-
-
-def _before(day: str, days: int) -> str:
-    return (date.fromisoformat(day) - timedelta(days=days)).isoformat()
 
 
 def _measures(ws: Workspace) -> set[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,8 @@ from ragbench_dagster.store import Workspace, read_json, read_table, write_json
 from ragbench_dagster.traffic.ingest import replaced_file
 from ragbench_dagster.traffic.scrubbing import build_scrubber, read_labelled, residual, scrub_floor, scrub_quality
 from ragbench_dagster.traffic.scrubbing.quality import summed
+from ragbench_dagster.traffic.timestamps import last_days
 
-WINDOW_DAYS_READ = 6  # the window may end this many days before the night
 TEXT_COLUMNS = ("query", "response", "category", "model")
 
 
@@ -72,9 +71,7 @@ def require_clean(ws: Workspace, day: str) -> None:
     Raises:
         UserError: names the day or the entity type.
     """
-    last = date.fromisoformat(day)
-    for ago in range(ws.settings.dataset.window_days + WINDOW_DAYS_READ):
-        past = (last - timedelta(days=ago)).isoformat()
+    for past in reversed(last_days(day, ws.settings.dataset.reach_days)):
         facts = read_json(ws.traffic(past) / "privacy.json")
         if facts and facts["left_over"]:
             kinds = ", ".join(f"{n} x {kind}" for kind, n in sorted(facts["left_over"].items()))
@@ -113,9 +110,8 @@ def measure_scrubbing(ws: Workspace, day: str) -> dict[str, Any]:
 
 def most_replaced(ws: Workspace, day: str, top: int = 10) -> list[dict[str, Any]]:
     """The most frequent replaced words of each kind of evidence, over the days of the window that ends at `day`."""
-    last = date.fromisoformat(day)
-    days = [(last - timedelta(days=ago)).isoformat() for ago in range(ws.settings.dataset.window_days)]
-    return summed([read_json(replaced_file(ws, past)) or [] for past in sorted(days)], top)
+    days = last_days(day, ws.settings.dataset.window_days)
+    return summed([read_json(replaced_file(ws, past)) or [] for past in days], top)
 
 
 def _unmeasured(ws: Workspace) -> list[str]:

@@ -76,6 +76,12 @@ def iso_day(number: int) -> str:
     return date.fromordinal(719_163 + number).isoformat()
 
 
+def last_days(day: str, n: int) -> list[str]:
+    """The `n` ISO days that end with `day`, ascending: every window of days is counted here."""
+    last = date.fromisoformat(day)
+    return [(last - timedelta(days=ago)).isoformat() for ago in reversed(range(n))]
+
+
 def _from_text(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragbench_dagster.traffic.requests import RowError
-from ragbench_dagster.traffic.timestamps import day_number, day_of, iso_day, parse_time
+from ragbench_dagster.traffic.timestamps import day_number, day_of, iso_day, last_days, parse_time
 
 MOMENT = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 SECONDS = 1795168800  # 2026-11-20T10:00:00Z, from `date -d @1795168800 -u`
@@ -94,3 +94,9 @@ def test_iso_text_round_trips_to_the_microsecond(moment):
 @given(st.dates(date(2000, 1, 1), date(2999, 1, 1)))
 def test_day_numbers_round_trip(day):
     assert iso_day(day_number(day)) == day.isoformat()
+
+
+def test_the_last_days_end_with_the_day_across_months_and_leap_days():
+    assert last_days("2024-03-01", 3) == ["2024-02-28", "2024-02-29", "2024-03-01"]
+    assert last_days("2026-01-01", 1) == ["2026-01-01"]
+    assert last_days("2026-01-01", 0) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from ragbench_dagster.evaluation.systems.system import Answer, Clock, Example, S
 from ragbench_dagster.plugins import file_digest
 from ragbench_dagster.settings import LoggedSystem
 from ragbench_dagster.store import Workspace, digest, read_table
+from ragbench_dagster.traffic.timestamps import last_days
 
 _COLUMNS = ["request_key", "timestamp", "query", "history", "response", "source_nodes", "latency_ms", "follow_up"]
 
@@ -25,15 +25,9 @@ class _Candidate:
     answer: Answer
 
 
-def window(day: str, max_age_days: int) -> list[str]:
-    """The ISO days whose answers count for `day`, oldest first."""
-    last = date.fromisoformat(day)
-    return [(last - timedelta(days=ago)).isoformat() for ago in range(max_age_days, -1, -1)]
-
-
 def files(ws: Workspace, day: str, max_age_days: int) -> list[Path]:
     """The scrubbed requests in the store that logged answers are taken from."""
-    paths = [ws.traffic(d) / "scrubbed.parquet" for d in window(day, max_age_days)]
+    paths = [ws.traffic(d) / "scrubbed.parquet" for d in last_days(day, max_age_days + 1)]
     return [path for path in paths if path.exists()]
 
 

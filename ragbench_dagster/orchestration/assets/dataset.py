@@ -1,4 +1,4 @@
-"""dataset: the frozen release of the 90 days that end at the last refresh day."""
+"""dataset: the frozen release of the window that ends at the last refresh day."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from ragbench_dagster import records
 from ragbench_dagster.orchestration.assets.bodies import markdown, metadata, night_asset
 from ragbench_dagster.orchestration.resources import WorkspaceResource, reporter
 
-WINDOW = 95  # days read: the window ends up to six days back; Dagster clips it at the first day of the series
 
+def dataset_assets(days: dg.DailyPartitionsDefinition, reach_days: int) -> list[dg.AssetsDefinition]:
+    """The release and the check of its deduplication.
 
-def dataset_assets(days: dg.DailyPartitionsDefinition) -> list[dg.AssetsDefinition]:
-    window = dg.TimeWindowPartitionMapping(start_offset=-WINDOW)
+    Args:
+        days: of the series.
+        reach_days: how many days up to a night its release may hold (`Dataset.reach_days`).
+    """
+    # Dagster clips it at the first day of the series.
+    window = dg.TimeWindowPartitionMapping(start_offset=1 - reach_days)
 
     @night_asset(
         days,
@@ -23,7 +28,7 @@ def dataset_assets(days: dg.DailyPartitionsDefinition) -> list[dg.AssetsDefiniti
         kinds={"parquet", "python"},
         deps=[dg.AssetDep("scrubbed_requests", partition_mapping=window), dg.AssetDep("scrub_quality")],
         schema=records.EXAMPLES,
-        description="An immutable, content-hashed dataset: the deduplicated questions of 90 days with their labels. "
+        description="An immutable, content-hashed dataset: the deduplicated questions of the window with their labels. "
         "Other days resolve to the release of the last refresh day.",
     )
     def dataset_release(context: dg.AssetExecutionContext, workspace: WorkspaceResource) -> Any:

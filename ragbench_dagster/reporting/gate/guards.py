@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from datetime import date, timedelta
 from typing import Any
 
 from ragbench_dagster.calibration.calibrate import WARNING, closed_by
@@ -18,6 +17,7 @@ from ragbench_dagster.reporting.night_results import Night, Scores
 from ragbench_dagster.stats.drift import BUNCHED, errors_bunched
 from ragbench_dagster.store import read_json
 from ragbench_dagster.text.format import percent, percent_below
+from ragbench_dagster.traffic.timestamps import last_days
 
 # Was it the system's version or the night's hours? How its calls went, and whether its errors stand together in time.
 #
@@ -131,9 +131,7 @@ def _release(night: Night) -> list[Closed]:
 def _privacy(night: Night) -> list[Closed]:
     """Personal data left in a day of the window, or scrubbing below its floor: blocking checks."""
     found = []
-    last = date.fromisoformat(night.day)
-    for back in range(night.ws.settings.dataset.window_days + 6):
-        day = (last - timedelta(days=back)).isoformat()
+    for day in reversed(last_days(night.day, night.ws.settings.dataset.reach_days)):
         left = (read_json(night.ws.traffic(day) / "privacy.json") or {}).get("left_over") or {}
         if left:
             found.append(f"{day}: {sum(left.values())}")
