@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.results import Manifest
 from ragbench_dagster.store import Workspace, read_json, read_table
 
 if TYPE_CHECKING:
@@ -31,9 +32,9 @@ class Night:
     day: str
 
     @cached_property
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Manifest:
         """The conditions: release, system versions, judge, templates."""
-        return dict(read_json(self.ws.night(self.day) / "manifest.json") or {})
+        return self.ws.result(self.day, Manifest) or Manifest(release="")
 
     @cached_property
     def gate(self) -> dict[str, Any]:
@@ -65,7 +66,7 @@ class Night:
         """The examples of the night's release (records.EXAMPLES); the release's hash is verified."""
         from ragbench_dagster.dataset.release import load_release
 
-        return load_release(self.ws, self.manifest["release"]).examples.to_pandas()
+        return load_release(self.ws, self.manifest.release).examples.to_pandas()
 
     @cached_property
     def leaderboard(self) -> pd.DataFrame:
@@ -82,7 +83,7 @@ class Night:
         import pandas as pd
 
         parts = []
-        for system in sorted(self.manifest.get("systems", {})):
+        for system in sorted(self.manifest.systems):
             path = self.ws.night(self.day, system) / name
             if path.exists():
                 frame = self._frame(path)

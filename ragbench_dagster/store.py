@@ -29,15 +29,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ragbench_dagster.access import FILE, private_folder, workspace_key
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.io.inputs import Undecodable, decoded, open_regular, read_regular
+from ragbench_dagster.io.inputs import Undecodable, decoded, open_regular, read_regular, reason_of
+from ragbench_dagster.results import Result, Stored
 from ragbench_dagster.settings import Settings, load_settings
+
+T = TypeVar("T")
+S = TypeVar("S", bound=Stored)
+R = TypeVar("R", bound=Result)
 
 
 def dumps(value: Any) -> str:
@@ -46,7 +52,9 @@ def dumps(value: Any) -> str:
 
 
 def finite(value: Any) -> Any:
-    """`value` with every non-finite float as None and numpy scalars as Python's."""
+    """`value` with every non-finite float as None, numpy scalars as Python's and Structs as dicts of what is set."""
+    if isinstance(value, msgspec.Struct):
+        value = {name: v for name in value.__struct_fields__ if (v := getattr(value, name)) is not msgspec.UNSET}
     if isinstance(value, dict):
         return {str(k): finite(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -141,6 +149,48 @@ def write_text(path: Path, text: str) -> bool:
 
 def write_json(path: Path, value: Any) -> bool:
     return write_text(path, dumps(value) + "\n")
+
+
+def write_struct(path: Path, value: S) -> S:
+    """Write `value` as JSON with sorted keys; returns it as `read_struct` reads it: no figure is NaN or infinite.
+
+    Raises:
+        UserError: as `write_atomic`.
+        msgspec.ValidationError: a field holds what its type excludes; nothing is written.
+    """
+    plain = finite(value)
+    stored = msgspec.convert(plain, type(value))
+    write_json(path, plain)
+    return stored
+
+
+def read_struct(path: Path, kind: type[T], advice: str = "delete it and run again") -> T | None:
+    """The Struct (or list or dict of them) in a JSON file of the store; None where there is no file.
+
+    Args:
+        path: the file.
+        kind: what it holds.
+        advice: what to do about a damaged one.
+
+    Raises:
+        UserError: the file is no JSON, or holds another type or an unknown key; the line names file and key.
+    """
+    try:
+        return msgspec.json.decode(read_regular(path), type=kind)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as fault:
+        newer = "update this program, or " if "unknown field" in str(fault) else ""
+        raise UserError(f"{path}: cannot be read ({_trouble(fault)}); {newer}{advice}") from fault
+
+
+def _trouble(fault: Exception) -> str:
+    """What is wrong with a file of the store, in words that quote no value of it."""
+    if isinstance(fault, OSError):
+        return str(fault.strerror or fault)
+    if isinstance(fault, msgspec.ValidationError):
+        return str(fault)[:200]
+    return "no JSON" if isinstance(fault, msgspec.DecodeError) else reason_of(fault)
 
 
 def read_json(path: Path) -> Any:
@@ -239,6 +289,18 @@ class Workspace:
         nights = f"nights-sample-{self.sample}" if self.sample else "nights"
         folder = self.store / nights / day
         return folder / system if system else folder
+
+    def result(self, day: str, kind: type[R]) -> R | None:
+        """What the night `day` stored of this kind; None where it did not come to it.
+
+        Raises:
+            UserError: as `read_struct`.
+        """
+        return read_struct(self.night(day) / kind.FILE, kind)
+
+    def write_result(self, day: str, value: R) -> R:
+        """Store `value` in the folder of the night `day`; returns it as it is read again (`write_struct`)."""
+        return write_struct(self.night(day) / value.FILE, value)
 
     @property
     def corpus(self) -> Path:

@@ -17,6 +17,7 @@ from ragbench_dagster.calibration.judged_rows import week_of
 from ragbench_dagster.calibration.labelled_answers import CalibrationRow
 from ragbench_dagster.dataset.release import load_release
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.results import Manifest
 from ragbench_dagster.stats.correction import AuditCounts
 from ragbench_dagster.store import Workspace, digest, read_json, read_table, write_json, write_text
 from ragbench_dagster.traffic.timestamps import last_days
@@ -238,15 +239,15 @@ def _week(ws: Workspace, day: str, system: str, metric: str, judge: str) -> list
     found: dict[str, Candidate] = {}
     releases: dict[str, dict[str, dict[str, Any]]] = {}
     for night in last_days(day, WEEK):
-        manifest = read_json(ws.night(night) / "manifest.json")
+        manifest = ws.result(night, Manifest)
         if manifest is None or identity_of(ws, night, metric) != judge:
             continue
         verdicts, answers = verdicts_of(ws, night, system, metric), answers_of(ws, night, system)
-        if manifest["release"] not in releases:
-            releases[manifest["release"]] = examples_of(ws, manifest["release"])
-        examples = releases[manifest["release"]]
+        if manifest.release not in releases:
+            releases[manifest.release] = examples_of(ws, manifest.release)
+        examples = releases[manifest.release]
         for name in sorted(verdicts.keys() & answers.keys() & examples.keys()):
-            found[_name(answers[name])] = Candidate(answers[name], examples[name], verdicts[name], manifest["release"])
+            found[_name(answers[name])] = Candidate(answers[name], examples[name], verdicts[name], manifest.release)
     return [found[name] for name in sorted(found)]
 
 

@@ -26,9 +26,10 @@ from ragbench_dagster.calibration.label_audit import (
 )
 from ragbench_dagster.calibration.labelled_answers import CalibrationRow
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.results import Manifest
 from ragbench_dagster.stats.correction import UNSURE
 from ragbench_dagster.stats.judged_change import LabelledStratum, PairsChange, changed_pairs
-from ragbench_dagster.store import Workspace, digest, read_json
+from ragbench_dagster.store import Workspace, digest
 
 CHANGES = "changes"
 WANTED = {"gained": 30, "lost": 30, "same": 60}  # examples of each kind of change
@@ -63,7 +64,7 @@ def draw_changes(ws: Workspace, day: str, before: str, system: str, metric: str)
     if not any(sizes.values()):
         raise UserError(f"no answer of {system!r} that both nights judged for {metric} changed from {before} to {day}")
     draw = f"changes-{system}-{file_part(metric)}-{before}-{day}"
-    releases = {night: (read_json(ws.night(night) / "manifest.json") or {})["release"] for night in (before, day)}
+    releases = {night: m.release for night in (before, day) if (m := ws.result(night, Manifest)) is not None}
     examples = examples_of(ws, releases[day])
     rows: dict[str, dict[str, Any]] = {}
     pairs, origins = [], {}

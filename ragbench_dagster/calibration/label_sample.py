@@ -13,7 +13,8 @@ from typing import Any
 from ragbench_dagster.dataset.release import load_release
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.io.inputs import read_text
-from ragbench_dagster.store import Workspace, digest, read_json, read_table, write_text
+from ragbench_dagster.results import Manifest
+from ragbench_dagster.store import Workspace, digest, read_table, write_text
 
 
 def label_sample(ws: Workspace, day: str, system: str, metrics: list[str], n: int = 200) -> Path:
@@ -29,8 +30,8 @@ def label_sample(ws: Workspace, day: str, system: str, metrics: list[str], n: in
     Raises:
         UserError: no such night or system, or a metric that no judge grades.
     """
-    manifest = read_json(ws.night(day) / "manifest.json")
-    if manifest is None or system not in manifest["systems"]:
+    manifest = ws.result(day, Manifest)
+    if manifest is None or system not in manifest.systems:
         raise UserError(f"{day}: no answers of the system {system!r} in the store; run: ragbench run --date {day}")
     for metric in metrics:
         if metric not in ws.settings.judged_metrics:
@@ -38,7 +39,7 @@ def label_sample(ws: Workspace, day: str, system: str, metrics: list[str], n: in
             raise UserError(f"--metric {metric}: no judged metric of this workspace; it has {known}")
     examples = {
         row["example_id"]: row
-        for row in load_release(ws, manifest["release"]).examples.to_pylist()
+        for row in load_release(ws, manifest.release).examples.to_pylist()
         if not (row["conflict"] or row["synthetic"])
     }
     answers = [
@@ -46,13 +47,13 @@ def label_sample(ws: Workspace, day: str, system: str, metrics: list[str], n: in
         for row in read_table(ws.night(day, system) / "responses.parquet").to_pylist()
         if row["status"] == "scored" and row["response"] is not None and row["example_id"] in examples
     ]
-    answers.sort(key=lambda row: digest("label-sample", manifest["release"], system, row["example_id"]))
+    answers.sort(key=lambda row: digest("label-sample", manifest.release, system, row["example_id"]))
     path = ws.calibration / f"{system}-{day}.jsonl"
     held = _held(path)
     lines = [*held.values()]
     for row in answers[:n]:
         if row["example_id"] not in held:
-            drawn = _row(row, examples[row["example_id"]], manifest["release"], system, metrics)
+            drawn = _row(row, examples[row["example_id"]], manifest.release, system, metrics)
             lines.append(json.dumps(drawn, ensure_ascii=False))
     write_text(path, "".join(line + "\n" for line in lines))
     return path

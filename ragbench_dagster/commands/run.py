@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
+from msgspec import structs
 
 from ragbench_dagster.commands.options import (
     EXIT,
@@ -24,6 +24,7 @@ from ragbench_dagster.commands.options import (
     say,
 )
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.results import Manifest
 from ragbench_dagster.store import Workspace, read_json
 
 
@@ -69,20 +70,20 @@ def day_warnings(ws: Workspace, day: str, read_now: list[str]) -> list[str]:
     lines = [f"{day}: {w}" for w in facts.get("warnings", [])]
     if not facts.get("read"):
         lines.append(f"{day}: no requests that day; the current release serves")
-    manifest = read_json(ws.night(day) / "manifest.json") or {}
-    return lines + findings(ws, [*read_now, day]) + list(manifest.get("warnings", []))
+    manifest = ws.result(day, Manifest)
+    return lines + findings(ws, [*read_now, day]) + (manifest.warnings if manifest else [])
 
 
 def run_json(ws: Workspace, day: str, calls_judge: int, calls_system: int) -> dict[str, Any]:
     """The object of `run --json` (design 13)."""
     from ragbench_dagster.reporting.summary import summary_for_json
 
-    manifest = read_json(ws.night(day) / "manifest.json")
+    manifest = stored_manifest(ws, day)
     facts = [read_json(p) for p in sorted((ws.store / "traffic").glob("*/facts.json"))]
     total = {k: sum(f.get(k, 0) for f in facts) for k in ("read", "redelivered", "sampled", "quarantined")}
     return {
         "date": day,
-        "release": {"id": manifest["release"], "examples": manifest["examples"]},
+        "release": {"id": manifest.release, "examples": manifest.examples},
         "quarantined": total.pop("quarantined"),
         "requests": total,
         "calls": {"judge": calls_judge, "system": calls_system},
@@ -90,14 +91,25 @@ def run_json(ws: Workspace, day: str, calls_judge: int, calls_system: int) -> di
     }
 
 
+def stored_manifest(ws: Workspace, day: str) -> Manifest:
+    """The conditions of a night that ran.
+
+    Raises:
+        UserError: it never ran.
+    """
+    from ragbench_dagster.reporting.night_results import Night
+
+    return Night.open(ws, day).manifest
+
+
 def print_summary(ws: Workspace, day: str, calls_judge: int, calls_system: int) -> None:
     """The night for a person: tables, then the gate's word with its reasons."""
     from ragbench_dagster.reporting.summary import summary_tables
 
-    manifest = read_json(ws.night(day) / "manifest.json")
-    first, last = manifest["window"]
-    print(f"Night {day} · release {manifest['release']} ({first} to {last}) · {manifest['examples']:,} examples")
-    print(f"Judge: {manifest['judge_label']} · {calls_judge:,} judge calls, {calls_system:,} system calls\n")
+    manifest = stored_manifest(ws, day)
+    first, last = manifest.window
+    print(f"Night {day} · release {manifest.release} ({first} to {last}) · {manifest.examples:,} examples")
+    print(f"Judge: {manifest.judge_label} · {calls_judge:,} judge calls, {calls_system:,} system calls\n")
     for table in summary_tables(ws, day):
         print_table(table["title"], table["columns"], table["rows"])
     print_gate(read_json(ws.night(day) / "gate.json"))
@@ -148,7 +160,7 @@ def accept(
     entry = accept_night(ws, day, by, why)
     verdict = (read_json(ws.night(day) / "gate.json") or {}).get("verdict")
     if as_json:
-        print_json({**asdict(entry), "verdict": verdict})
+        print_json({**structs.asdict(entry), "verdict": verdict})
         return
     print(f"accepted: night {day} (release {entry.release}, its gate said {verdict})")
     if verdict == "fail":

@@ -12,7 +12,8 @@ from ragbench_dagster import __version__
 from ragbench_dagster.dataset.labels import read_corpus
 from ragbench_dagster.dataset.release import Release, load_release, resolve
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.store import Workspace, digest, read_json, read_table, write_json, write_table
+from ragbench_dagster.results import Manifest
+from ragbench_dagster.store import Workspace, digest, read_json, read_table, write_table
 
 if TYPE_CHECKING:
     from ragbench_dagster.evaluation.judge_runner import JudgeRun
@@ -171,7 +172,7 @@ def compare_ids(expected: Sequence[list[str] | None], corpus: set[str], returned
     return {"labels": len(labels), "unknown": unknown, "message": message}
 
 
-def write_manifest(ws: Workspace, day: str) -> dict[str, Any]:
+def write_manifest(ws: Workspace, day: str) -> Manifest:
     """The conditions of the night: release, system versions, judge, templates, settings. Writes manifest.json."""
     from ragbench_dagster.evaluation.answers import stored_fixed, stored_version
     from ragbench_dagster.evaluation.retrieval import k_warnings
@@ -197,32 +198,31 @@ def write_manifest(ws: Workspace, day: str) -> dict[str, Any]:
             f"{lost} follow-up questions came without their conversation and are no examples; log `history` with them"
         )
     judge = ws.settings.judge
-    manifest = {
-        "day": day,
-        "release": release.id,
-        "examples": release.examples.num_rows,
-        "window": window_of(release),
-        "sample": ws.sample or None,
-        "systems": systems,
-        "fixed": [name for name in systems if stored_fixed(ws, day, name)],  # the same answer at every ask
-        "answered_first": first,  # share answered when first asked
-        "judge": judge.model_dump(mode="json", exclude={"api_base"}),
-        "judge_label": judge_label(ws),
-        "metrics": ws.settings.metrics,
-        "templates": templates(ws),
-        "settings": ws.settings.model_dump(mode="json", by_alias=True),
-        "settings_hash": digest(ws.settings.model_dump(mode="json")),
-        "code_version": __version__,
-        "warnings": warnings,
-    }
-    write_json(ws.night(day) / "manifest.json", manifest)
-    return manifest
+    manifest = Manifest(
+        day=day,
+        release=release.id,
+        examples=release.examples.num_rows,
+        window=window_of(release),
+        sample=ws.sample or None,
+        systems=systems,
+        fixed=[name for name in systems if stored_fixed(ws, day, name)],  # the same answer at every ask
+        answered_first=first,  # share answered when first asked
+        judge=judge.model_dump(mode="json", exclude={"api_base"}),
+        judge_label=judge_label(ws),
+        metrics=ws.settings.metrics,
+        templates=templates(ws),
+        settings=ws.settings.model_dump(mode="json", by_alias=True),
+        settings_hash=digest(ws.settings.model_dump(mode="json")),
+        code_version=__version__,
+        warnings=warnings,
+    )
+    return ws.write_result(day, manifest)
 
 
-def window_of(release: Release) -> list[str | None]:
+def window_of(release: Release) -> tuple[str | None, str | None]:
     """First and last day whose requests the release holds."""
     days = (release.manifest.get("window") or {}).get("present") or []
-    return [days[0], days[-1]] if days else [None, None]
+    return (days[0], days[-1]) if days else (None, None)
 
 
 def judge_label(ws: Workspace) -> str:

@@ -12,23 +12,24 @@ was accepted. How a night is compared with it belongs to `baselines` and `linked
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.reporting.night_results import Night, Scores, nights_before
+from ragbench_dagster.results import Stored
 from ragbench_dagster.settings import is_judged
-from ragbench_dagster.store import Workspace, digest, read_json, write_json
+from ragbench_dagster.store import Workspace, digest, read_json, read_struct, write_json
 
 GATE = "the gate"
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Stored, frozen=True):
     """One acceptance. `when` is None where the gate accepted by itself: its files do not depend on the clock."""
 
     night: str
@@ -37,8 +38,8 @@ class Accepted:
     why: str
     when: str | None = None
     automatic: bool = False
-    scores: dict[str, str] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)  # of its systems
+    scores: dict[str, str] = {}
+    versions: dict[str, str] = {}  # of its systems
 
 
 def accepted_path(ws: Workspace) -> Path:
@@ -51,12 +52,8 @@ def acceptances(ws: Workspace) -> list[Accepted]:
     Raises:
         UserError: a damaged file.
     """
-    found = read_json(accepted_path(ws)) or []
-    try:
-        return [Accepted(**entry) for entry in found]
-    except TypeError as fault:
-        raise UserError(f"{accepted_path(ws)}: not a list of accepted nights; restore it, or delete it and accept a "
-                        "night anew: ragbench accept NIGHT --by NAME --why REASON") from fault  # fmt: skip
+    anew = "restore it, or delete it and accept a night anew: ragbench accept NIGHT --by NAME --why REASON"
+    return read_struct(accepted_path(ws), list[Accepted], anew) or []
 
 
 def accepted_for(ws: Workspace, day: str) -> Accepted | None:
@@ -100,10 +97,8 @@ def accept_night(ws: Workspace, day: str, by: str, why: str, when: str | None = 
     if read_json(night.folder / "gate.json") is None:
         raise UserError(f"{night.folder}: the night was never decided; run: ragbench run --date {day}")
     stamp = when or datetime.now(UTC).isoformat(timespec="seconds")
-    versions = dict(night.manifest.get("systems") or {})
-    entry = Accepted(
-        day, night.manifest["release"], by.strip(), why.strip(), stamp, False, score_hashes(night), versions
-    )
+    versions = dict(night.manifest.systems)
+    entry = Accepted(day, night.manifest.release, by.strip(), why.strip(), stamp, False, score_hashes(night), versions)
     _write(ws, [*acceptances(ws), entry])
     return entry
 
@@ -117,13 +112,13 @@ def accept_first(night: Night, verdict: str) -> Accepted | None:
     if night.ws.sample or verdict != "pass":
         return None
     entries = acceptances(night.ws)
-    versions = dict(night.manifest.get("systems") or {})
+    versions = dict(night.manifest.systems)
     if entries:
         (last,) = entries[-1:]
         if len(entries) > 1 or not last.automatic or last.night != night.day or last.versions != versions:
             return None
     why = "the first night that passed its floors"
-    release = night.manifest["release"]
+    release = night.manifest.release
     entry = Accepted(night.day, release, GATE, why, None, True, score_hashes(night), versions)
     _write(night.ws, [entry])
     return entry
@@ -132,8 +127,8 @@ def accept_first(night: Night, verdict: str) -> Accepted | None:
 def renew(ws: Workspace, day: str) -> None:
     """The accepted night `day` lost rows by law: it stays accepted, by the same person, with what it has now."""
     night = Night.open(ws.sampled(0), day)
-    now = {"release": night.manifest["release"], "scores": score_hashes(night)}
-    _write(ws, [replace(entry, **now) if entry.night == day else entry for entry in acceptances(ws)])
+    release, scores = night.manifest.release, score_hashes(night)
+    _write(ws, [replace(e, release=release, scores=scores) if e.night == day else e for e in acceptances(ws)])
 
 
 def holds(ws: Workspace, day: str) -> bool:
@@ -150,7 +145,7 @@ def keep_until(ws: Workspace, shadow: Workspace, night: str | None) -> None:
 
 
 def _write(ws: Workspace, entries: list[Accepted]) -> None:
-    write_json(accepted_path(ws), [asdict(entry) for entry in entries])
+    write_json(accepted_path(ws), entries)
 
 
 def needed_nights(ws: Workspace) -> set[str]:
@@ -318,7 +313,7 @@ class Baselines:
 
     def relabelled(self, other: Night, night: Night | None = None) -> set[str]:
         """Examples whose labels differ between two releases (default: tonight's): they measure different things."""
-        one, two = other.manifest["release"], (night or self.night).manifest["release"]
+        one, two = other.manifest.release, (night or self.night).manifest.release
         if one == two:
             return set()
         if (one, two) not in self._unequal:

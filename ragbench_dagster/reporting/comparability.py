@@ -131,7 +131,7 @@ def night_compared(ws: Workspace, day: str, system: str, metric: str) -> str:
     found = baseline_for(Baselines(night), system, metric)
     if found is None or found.night is night:
         raise UserError(f"{day}: no earlier night to compare {system} with; name one: --since NIGHT")
-    if found.night.manifest["release"] != night.manifest["release"]:
+    if found.night.manifest.release != night.manifest.release:
         raise UserError(
             f"{found.name} has another release than {day}: labels on changed pairs count within one release; "
             f"name a night of this one: --since NIGHT, or accept one"
@@ -161,7 +161,7 @@ def _answers(night: Night, system: str) -> str | None:
     if not path.exists():
         return "its answers are gone: run the system again"
     release = table_metadata(path).get(b"release", b"").decode()
-    if release and release != night.manifest["release"]:
+    if release and release != night.manifest.release:
         return f"answered for release {release}: run the system again"
     return None
 
@@ -243,7 +243,7 @@ class Linked:
 
 def needs_links(baselines: Baselines, baseline: Baseline) -> bool:
     """True where tonight's release is not the accepted night's: the plain paired test does not reach."""
-    return baseline.accepted is not None and baseline.night.manifest["release"] != baselines.night.manifest["release"]
+    return baseline.accepted is not None and baseline.night.manifest.release != baselines.night.manifest.release
 
 
 def follow(baselines: Baselines, baseline: Baseline, scores: Scores) -> Linked | str:
@@ -266,15 +266,15 @@ def follow(baselines: Baselines, baseline: Baseline, scores: Scores) -> Linked |
 def _anchors(baselines: Baselines, baseline: Baseline) -> list[Night]:
     """The first full night of each release after the accepted one, up to and including tonight's."""
     assert baseline.accepted is not None
-    tonight, release = baselines.night, baseline.night.manifest["release"]
+    tonight, release = baselines.night, baseline.night.manifest.release
     found: list[Night] = []
     days = [d for d in nights_before(baselines.full, baselines.before) if d > baseline.accepted.night]
     for day in reversed(days):
         night = baselines.opened(day)
-        if night is None or baseline.system not in night.systems or night.manifest["release"] == release:
+        if night is None or baseline.system not in night.systems or night.manifest.release == release:
             continue
         found.append(night)
-        release = night.manifest["release"]
-    if release != tonight.manifest["release"]:
+        release = night.manifest.release
+    if release != tonight.manifest.release:
         found.append(tonight)
     return found

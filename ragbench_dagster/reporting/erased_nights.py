@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
 from ragbench_dagster.calibration.label_audit import forget_drawn
 from ragbench_dagster.dataset.dedupe import measure_release
@@ -26,8 +27,9 @@ from ragbench_dagster.reporting.report import write_report
 from ragbench_dagster.reporting.scores import build_scores
 from ragbench_dagster.reporting.summary import summarise
 from ragbench_dagster.reporting.tracking import track, untrack
+from ragbench_dagster.results import Manifest
 from ragbench_dagster.settings import Settings
-from ragbench_dagster.store import Workspace, read_json, read_table, write_json, write_table, write_text
+from ragbench_dagster.store import Workspace, read_table, write_table, write_text
 
 COMPUTED = ("summary.json", "summary.parquet", "leaderboard.json", "gate.json", "report.html", "dedupe.json")
 
@@ -121,11 +123,11 @@ def erase_night(ws: Workspace, day: str, successor: str | None, gone: set[str], 
         "pairwise.parquet": lambda row: row["example_id"] in either,
     }
     rows += sum(_rewrite(folder / name, is_gone, about) for name, is_gone in tables.items())
-    manifest = read_json(folder / "manifest.json")
-    if manifest is not None and successor is not None and manifest["release"] != successor:
+    manifest = ws.result(day, Manifest)
+    if manifest is not None and successor is not None and manifest.release != successor:
         served = night_release_of(ws, successor)
-        manifest |= {"release": successor, "examples": served.examples.num_rows, "window": window_of(served)}
-        write_json(folder / "manifest.json", manifest)
+        about_it = {"release": successor, "examples": served.examples.num_rows, "window": window_of(served)}
+        ws.write_result(day, replace(manifest, **about_it))
     return rows
 
 
@@ -158,12 +160,12 @@ def compute_again(ws: Workspace, day: str) -> list[str]:
     The settings are the night's own, as its manifest has them.
     """
     folder = ws.night(day)
-    manifest = read_json(folder / "manifest.json")
+    manifest = ws.result(day, Manifest)
     for name in COMPUTED:
         (folder / name).unlink(missing_ok=True)
     try:
-        settings = Settings.model_validate((manifest or {})["settings"])
-    except (KeyError, ValueError):
+        settings = Settings.model_validate(manifest.settings if manifest else None)
+    except ValueError:
         settings = ws.settings
     # A tracker that is configured no more still has what it was told.
     trackers = {t.model_dump_json(): t for t in (settings.tracking, ws.settings.tracking)}
@@ -176,8 +178,8 @@ def compute_again(ws: Workspace, day: str) -> list[str]:
         return notes
     then = Workspace(ws.root, settings, ws.sample)
     try:
-        measure_release(then, day, load_release(ws, manifest["release"]))
-        build_scores(then, day, sorted(manifest["systems"]))
+        measure_release(then, day, load_release(ws, manifest.release))
+        build_scores(then, day, sorted(manifest.systems))
         summarise(then, day)
         rank(then, day)
         decide(then, day)

@@ -31,6 +31,7 @@ from ragbench_dagster.reporting.erased_nights import (
     survey_night,
     surviving_answers,
 )
+from ragbench_dagster.results import Manifest
 from ragbench_dagster.store import Workspace, read_json, write_json, write_text
 from ragbench_dagster.traffic.suppression import Mark, suppress, text_mark
 
@@ -98,7 +99,8 @@ def survey(ws: Workspace, marks: Sequence[Mark], keep: bool) -> Plan:
 
 
 def _plan_night(ws: Workspace, day: str, plan: Plan, theirs: Theirs) -> None:
-    old = str((read_json(ws.night(day) / "manifest.json") or {}).get("release"))
+    manifest = ws.result(day, Manifest)
+    old = manifest.release if manifest else "None"
     entry = plan.releases.get(old)
     keys = {key for keys in theirs.days.values() for key in keys}
     held = survey_night(ws, day, keys | set(entry["gone"] if entry else ()), theirs.answers)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ragbench_dagster.results import Manifest
 from ragbench_dagster.store import Workspace, read_json
 
 LOWER_IS_BETTER = ("latency_", "cost_")
@@ -81,14 +82,13 @@ def _best(ws: Workspace, found: list[tuple[str, str, dict[str, Any]]], metric: s
 
 
 def _conditions(ws: Workspace, day: str) -> dict[str, Any]:
-    manifest = read_json(ws.night(day) / "manifest.json") or {}
+    manifest = ws.result(day, Manifest) or Manifest(release="")
     gate = read_json(ws.night(day) / "gate.json") or {}
-    judge = manifest.get("judge") or {}
     return {
-        "release": manifest.get("release"),
-        "systems": manifest.get("systems") or {},
-        "judge": judge.get("model") or judge.get("provider"),
-        "templates": manifest.get("templates") or {},
-        "code_version": manifest.get("code_version"),
+        "release": manifest.release,
+        "systems": manifest.systems,
+        "judge": manifest.judge_model,
+        "templates": manifest.templates,
+        "code_version": manifest.code_version,
         "gate": gate.get("verdict"),
     }

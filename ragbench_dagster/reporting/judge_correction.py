@@ -220,7 +220,7 @@ def _own_labels(
     sample, and it would hide exactly the regression that is looked for.
     """
     drawn = [row for row in rows if row.sample is not None and row.sample.system == system and metric in row.human]
-    own = [row for row in drawn if row.sample is not None and row.sample.release == night.manifest["release"]]
+    own = [row for row in drawn if row.sample is not None and row.sample.release == night.manifest.release]
     if not own:
         note = "the labelled answers were drawn from another release" if drawn else None
         return {}, note

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.records import COUNTED
+from ragbench_dagster.results import Manifest
 from ragbench_dagster.settings import is_judged
 from ragbench_dagster.store import Workspace, read_json, read_table
 
@@ -76,7 +77,7 @@ class Night:
 
     ws: Workspace
     day: str
-    manifest: dict[str, Any]
+    manifest: Manifest
 
     @classmethod
     def open(cls, ws: Workspace, day: str) -> Night:
@@ -85,7 +86,7 @@ class Night:
         Raises:
             UserError: it never ran.
         """
-        manifest = read_json(ws.night(day) / "manifest.json")
+        manifest = ws.result(day, Manifest)
         if manifest is None:
             raise UserError(f"{ws.night(day)}: no such night; run: ragbench run --date {day}")
         return cls(ws, day, manifest)
@@ -96,7 +97,7 @@ class Night:
 
     @property
     def systems(self) -> list[str]:
-        return sorted(self.manifest.get("systems", {}))
+        return sorted(self.manifest.systems)
 
     @cached_property
     def table(self) -> pa.Table:
@@ -111,7 +112,7 @@ class Night:
     @cached_property
     def scores(self) -> dict[tuple[str, str], Scores]:
         """The frame as one `Scores` for each system and metric."""
-        fixed = self.manifest.get("fixed") or ()
+        fixed = self.manifest.fixed
         return {
             (system, metric): scores_of(system, metric, rows, system in fixed)
             for (system, metric), rows in self.frame.groupby(["system", "metric"], observed=True)
@@ -130,7 +131,7 @@ class Night:
         """
         from ragbench_dagster.dataset.release import load_release
 
-        return load_release(self.ws, self.manifest["release"]).examples
+        return load_release(self.ws, self.manifest.release).examples
 
     def judge_of(self, metric: str) -> dict[str, Any]:
         """What calibration found on the judge of `metric`; empty where it was never checked."""

@@ -14,6 +14,7 @@ from ragbench_dagster.reporting.gate.guards import answer_rows
 from ragbench_dagster.reporting.gate.production import asked, headline, production_lines
 from ragbench_dagster.reporting.latency import words
 from ragbench_dagster.reporting.night_results import Mask, Night, Scores, nights_before
+from ragbench_dagster.results import Manifest
 from ragbench_dagster.settings import is_judged
 from ragbench_dagster.store import Workspace, read_json
 from ragbench_dagster.text.format import decimal
@@ -191,13 +192,13 @@ def _point(point: dict[str, Any]) -> str | None:
 TREND_NIGHTS = 30
 
 
-def conditions(manifest: dict[str, Any], calibration: dict[str, Any], system: str, metric: str) -> dict[str, Any]:
+def conditions(manifest: Manifest, calibration: dict[str, Any], system: str, metric: str) -> dict[str, Any]:
     """What a figure was made under: a change of any of these is marked."""
     judged = is_judged(metric)
     identity = calibration.get("metrics", {}).get(metric, {}).get("identity", {}) if judged else {}
     return {
-        "release": manifest.get("release"),
-        "system": manifest.get("systems", {}).get(system),
+        "release": manifest.release,
+        "system": manifest.systems.get(system),
         "judge": identity.get("judge"),
         "template": identity.get("template_hash"),
     }
@@ -241,12 +242,10 @@ def trend(
     return found
 
 
-def _read(ws: Workspace, day: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+def _read(ws: Workspace, day: str) -> tuple[dict[str, Any], Manifest, dict[str, Any]]:
     folder = ws.night(day)
-    summary, manifest, calibration = (
-        read_json(folder / f"{name}.json") or {} for name in ("summary", "manifest", "calibration")
-    )
-    return summary, manifest, calibration
+    summary, calibration = (read_json(folder / f"{name}.json") or {} for name in ("summary", "calibration"))
+    return summary, ws.result(day, Manifest) or Manifest(release=""), calibration
 
 
 # The worst cases of a night: scored below everybody else, heaviest first. No text of questions.

@@ -25,6 +25,7 @@ from ragbench_dagster.reporting.gate.decide import decide
 from ragbench_dagster.reporting.leaderboard import rank
 from ragbench_dagster.reporting.scores import build_scores
 from ragbench_dagster.reporting.summary import summarise
+from ragbench_dagster.results import Manifest
 from ragbench_dagster.settings import Settings
 from ragbench_dagster.store import Workspace, read_json, read_table, write_table
 
@@ -45,13 +46,13 @@ def reproduce_night(ws: Workspace, day: str) -> dict[str, Any]:
     Raises:
         UserError: the night, its release or its answers are missing or damaged.
     """
-    manifest = read_json(ws.night(day) / "manifest.json")
+    manifest = ws.result(day, Manifest)
     if manifest is None:
         raise UserError(f"{ws.night(day)}: no manifest; the night cannot be reproduced")
     with tempfile.TemporaryDirectory() as folder:
         shadow = _shadow(ws, day, manifest, Path(folder))
         tables = [[*row] for row in _tables(ws, shadow, day, manifest)]
-        build_scores(shadow, day, sorted(manifest["systems"]))
+        build_scores(shadow, day, sorted(manifest.systems))
         tables.append(_compare("scores.parquet", *_both(ws, shadow, day, "scores.parquet")))
         summarise(shadow, day)
         rank(shadow, day)
@@ -62,9 +63,9 @@ def reproduce_night(ws: Workspace, day: str) -> dict[str, Any]:
     return {"day": day, "same": all(row[2] == 0 for row in tables), "tables": tables}
 
 
-def _shadow(ws: Workspace, day: str, manifest: dict[str, Any], root: Path) -> Workspace:
+def _shadow(ws: Workspace, day: str, manifest: Manifest, root: Path) -> Workspace:
     """A workspace that reads the old one and writes one night of its own."""
-    settings = Settings.model_validate(manifest["settings"]) if "settings" in manifest else ws.settings
+    settings = ws.settings if manifest.settings is None else Settings.model_validate(manifest.settings)
     shadow = Workspace(root, settings, ws.sample)
     nights = ws.night(day).parent
     for path in ws.root.iterdir():
@@ -91,13 +92,13 @@ def _shadow(ws: Workspace, day: str, manifest: dict[str, Any], root: Path) -> Wo
     return shadow
 
 
-def _tables(ws: Workspace, shadow: Workspace, day: str, manifest: dict[str, Any]) -> Iterator[list[Any]]:
+def _tables(ws: Workspace, shadow: Workspace, day: str, manifest: Manifest) -> Iterator[list[Any]]:
     """Retrieval scores and verdicts of each system, computed again."""
     from ragbench_dagster.evaluation.pipeline import corpus_ids
 
-    release = night_release_of(ws, manifest["release"])
+    release = night_release_of(ws, manifest.release)
     known = corpus_ids(ws)
-    for name in sorted(manifest["systems"]):
+    for name in sorted(manifest.systems):
         folder, mine = ws.night(day, name), shadow.night(day, name)
         mine.mkdir()
         for part in (part for part in COPIED if (folder / part).exists()):

@@ -13,6 +13,7 @@ from ragbench_dagster.evaluation.asks import by_ask, with_ask
 from ragbench_dagster.evaluation.availability import score_answered
 from ragbench_dagster.evaluation.pipeline import night_release_of
 from ragbench_dagster.records import ASK_TABLE, REQUEST_TABLE, SCORE_TABLE, SCORES
+from ragbench_dagster.results import Manifest
 from ragbench_dagster.store import Workspace, read_json, read_table, write_table
 
 
@@ -92,8 +93,8 @@ def _write_asks(ws: Workspace, day: str, systems: list[str], table: pa.Table, ex
 
 def _examples(ws: Workspace, day: str) -> pa.Table | None:
     """The examples of the night's release, by its manifest; None where the night has none yet."""
-    manifest = read_json(ws.night(day) / "manifest.json") or {}
-    return night_release_of(ws, manifest["release"]).examples if manifest.get("release") else None
+    manifest = ws.result(day, Manifest)
+    return night_release_of(ws, manifest.release).examples if manifest and manifest.release else None
 
 
 def _looked_up(ws: Workspace, system: str) -> bool:

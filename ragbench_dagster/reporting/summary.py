@@ -106,7 +106,7 @@ def summarise(ws: Workspace, day: str) -> dict[str, Any]:
         for metric, found in metrics.items():
             found["hint"] = hint(metric, metrics, failed=_below_floor(night, metric, found["overall"]))
         systems[name] = {
-            "version": night.manifest["systems"][name],
+            "version": night.manifest.systems[name],
             "metrics": metrics,
             "latency": latency.describe(night, name),
             "cost": judge_cost(night, name),
@@ -117,10 +117,10 @@ def summarise(ws: Workspace, day: str) -> dict[str, Any]:
     drifted, line = drift_line(night.calibration)
     summary = {
         "day": day,
-        "release": night.manifest["release"],
-        "examples": night.manifest.get("examples"),
-        "sample": night.manifest.get("sample"),
-        "judge": night.manifest.get("judge_label"),
+        "release": night.manifest.release,
+        "examples": night.manifest.examples,
+        "sample": night.manifest.sample,
+        "judge": night.manifest.judge_label,
         "systems": systems,
         "trend": trend(night, systems),
         "pairwise": pairwise_results(night),

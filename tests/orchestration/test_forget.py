@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 from ragbench_dagster.cli import app
 from ragbench_dagster.dataset.release import list_releases, load_release
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.store import Workspace, read_json
+from ragbench_dagster.results import Manifest
+from ragbench_dagster.store import Workspace
 from ragbench_dagster.traffic.ingest import sample_days as sample_traffic
 from ragbench_dagster.traffic.ingest import scrub_days
 from ragbench_dagster.traffic.suppression import list_file
@@ -210,7 +211,7 @@ def test_whom_to_forget_must_be_named(copy):
 def test_no_byte_of_the_person_stays_and_the_rerun_is_that_of_logs_without_them(night, tmp_path):
     # MLflow writes down where its files lie: the workspace itself, not a copy; so this test comes last.
     ws, law, day = Workspace.open(night / "ws"), night, sample_days()[-1]
-    old = read_json(ws.night(day) / "manifest.json")["release"]
+    old = ws.result(day, Manifest).release
     assert {"out/queue.jsonl", "ws/labels.jsonl", f"ws/store/nights/{day}/report.html"} <= set(canaries(law))
     before = state(law)
     looked = json.loads(command("forget", "--user", PERSON, "--dry-run", "--json", "-w", str(ws.root)))["removed"]

@@ -9,6 +9,7 @@ import pytest
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.orchestration.instance import open_instance
 from ragbench_dagster.orchestration.runs import choose_day, run_night
+from ragbench_dagster.results import Manifest
 from ragbench_dagster.store import Workspace, read_json, read_table
 from tests.support.sample_workspace import LAST, store_bytes
 
@@ -105,7 +106,7 @@ def test_a_day_without_logs_is_served_by_the_current_release(make_workspace):
     day, warnings = choose_day(ws, "2026-11-24")
     assert warnings == ["2026-11-24: no log lines; the current release serves"]
     run_night(ws, day)
-    assert read_json(ws.night(day) / "manifest.json")["examples"] > 0
+    assert ws.result(day, Manifest).examples > 0
     assert read_json(ws.traffic(day) / "facts.json")["read"] == 0
 
 

@@ -6,6 +6,7 @@ from ragbench_dagster.reporting.gate.guards import outage_of
 from ragbench_dagster.reporting.night_results import Night
 from ragbench_dagster.reporting.reproduce import reproduce_night
 from ragbench_dagster.reporting.summary import summary_tables
+from ragbench_dagster.results import Manifest
 from ragbench_dagster.store import read_json
 from tests.support.real_nights import RealNights
 
@@ -35,7 +36,7 @@ def test_a_crash_on_the_hard_questions_fails_by_answered_and_by_zeros(real):
     assert (facts.first_pass, facts.mended, facts.missing, facts.outage) == (0.8, 0, 60, False)
     assert facts.bunched_p > 0.001
     assert made.run.calls == N + 2 * 60
-    assert read_json(made.ws.night(DAY) / "manifest.json")["answered_first"] == {"mine": 0.8}
+    assert made.ws.result(DAY, Manifest).answered_first == {"mine": 0.8}
     shown = next(t for t in summary_tables(made.ws, DAY) if t["title"] == "Questions that failed when first asked")
     assert shown["rows"] == [["mine", "80 %", 0, 60, "scattered"]]
     assert reproduce_night(made.ws, DAY)["same"]

@@ -13,6 +13,7 @@ from ragbench_dagster.dataset.release import write_release
 from ragbench_dagster.evaluation.cache_key import verdict_key
 from ragbench_dagster.records import EXAMPLES, FORMS, RESPONSES, SCORES, TIMINGS, Item
 from ragbench_dagster.reporting.scores import build_scores
+from ragbench_dagster.results import Manifest
 from ragbench_dagster.settings import parse_settings
 from ragbench_dagster.store import Workspace, rows_table, write_json, write_table
 
@@ -109,19 +110,15 @@ class NightMaker:
                 own = {m: v for m, v in metrics.items() if ("@" not in m) == judged}
                 table = rows_table(self._rows(system, own, keys, release or self.release), SCORES)
                 write_table(folder / f"{name}.parquet", table)
-        write_json(
-            self.ws.night(day) / "manifest.json",
-            {
-                "day": day,
-                "release": release or self.release,
-                "examples": n,
-                "sample": None,
-                "systems": dict.fromkeys(sorted(scores), "v1"),
-                "judge_label": "fake",
-                "metrics": self.ws.settings.metrics,
-                **manifest,
-            },
-        )
+        facts: dict[str, Any] = {
+            "day": day,
+            "release": release or self.release,
+            "examples": n,
+            "systems": dict.fromkeys(sorted(scores), "v1"),
+            "judge_label": "fake",
+            "metrics": self.ws.settings.metrics,
+        }
+        self.ws.write_result(day, Manifest(**facts | manifest))
         build_scores(self.ws, day, sorted(scores))
         return day
 

@@ -75,7 +75,7 @@ def reporting_assets(days: dg.DailyPartitionsDefinition, systems: list[str]) -> 
 
         ws, day = workspace.open(), context.partition_key
         manifest = write_manifest(ws, day)
-        table = build_scores(ws, day, list(manifest["systems"]))
+        table = build_scores(ws, day, list(manifest.systems))
         pairs = judge_pairs(ws, day, reporter(context))
         spending.finish(ws, day)  # nothing of the night after this costs money
         return dg.MaterializeResult(

@@ -63,8 +63,8 @@ def decide(ws: Workspace, day: str) -> GateResult:
     result = judge_tests(tests, closed, ws.settings.judged_metrics, examples_of(night), level, [b.line for b in broken])
     facts = {
         "day": day,
-        "release": night.manifest["release"],
-        "sample": night.manifest.get("sample"),
+        "release": night.manifest.release,
+        "sample": night.manifest.sample,
         "verdict": result.verdict,
         "exit_code": result.exit_code,
         "reasons": result.reasons,

@@ -157,7 +157,7 @@ def _examples(night: Night) -> list[Closed]:
     least, n = night.ws.settings.min_examples, examples_of(night)
     if n >= least:
         return []
-    sampled = night.manifest.get("sample")
+    sampled = night.manifest.sample
     what = f"a sampled gate on {n} examples can only fail or be inconclusive" if sampled else f"only {n} examples"
     hint = "the full night decides" if sampled else "collect more days of logs, or lower dataset.min_examples"
     return [Closed(f"{what}, {least} are needed: {hint}", "examples", blocks_tests=False)]

@@ -105,7 +105,7 @@ class Builder:
     @property
     def thinned(self) -> bool:
         """A night of `run --sample` judges a sample of the questions: the requests are not the sample any more."""
-        return bool(self.night.manifest.get("sample"))
+        return bool(self.night.manifest.sample)
 
     def _per_question(self, threshold: Threshold) -> Threshold:
         return threshold.model_copy(update={"per": "question"}) if self.thinned else threshold

@@ -11,6 +11,7 @@ from ragbench_dagster.reporting.report import cases, judges, standings
 from ragbench_dagster.reporting.report.charts import Point, trend_svg
 from ragbench_dagster.reporting.report.page_data import Card, Chart, Gate, NightView, Table
 from ragbench_dagster.reporting.report.sanitise import flat, number, percent
+from ragbench_dagster.results import Manifest
 from ragbench_dagster.settings import is_judged
 from ragbench_dagster.store import Workspace, read_json
 
@@ -39,21 +40,21 @@ def night_view(ws: Workspace, day: str) -> NightView:
     failing = cases.failing_counts(table) if table is not None else {}
     embedded = _embedded(manifest)
     compared = {**summary, "systems": asked(summary.get("systems", {}))}
-    found = standings.cards(compared, gate, manifest.get("metrics") or [], failing, embedded)
+    found = standings.cards(compared, gate, manifest.metrics, failing, embedded)
     slices, left = standings.worst_slices(compared, gate)
     trends, note = _trends(summary, found)
-    judged = any(is_judged(m) for m in manifest.get("metrics") or [])
+    judged = any(is_judged(m) for m in manifest.metrics)
     return NightView(
         day=day,
         workspace=flat(ws.root.name, 60),
         gate=_gate(gate),
-        release=flat(manifest.get("release") or "none", 120),
-        examples=manifest.get("examples"),
-        sample=manifest.get("sample"),
-        judge=flat(manifest.get("judge_label") or "none", 300),
+        release=flat(manifest.release or "none", 120),
+        examples=manifest.examples,
+        sample=manifest.sample,
+        judge=flat(manifest.judge_label or "none", 300),
         weak_judge=judged and any(embedded.values()),
-        systems=sorted(manifest.get("systems") or {}),
-        warnings=[flat(w, 300) for w in manifest.get("warnings") or []],
+        systems=sorted(manifest.systems),
+        warnings=[flat(w, 300) for w in manifest.warnings],
         production=[
             (name, metric, flat(words, 300)) for name, metric, words in production_lines(summary.get("systems", {}))
         ],
@@ -87,14 +88,14 @@ def _gate(gate: dict[str, Any]) -> Gate:
     )
 
 
-def _embedded(manifest: dict[str, Any]) -> dict[str, bool]:
+def _embedded(manifest: Manifest) -> dict[str, bool]:
     """Metric -> graded by the embedded judge, with the overrides of `judge.metrics`."""
-    judge = manifest.get("judge") or {}
+    judge = manifest.judge
     own, evaluators = judge.get("metrics") or {}, judge.get("evaluators") or {}
     return {
         metric: metric not in evaluators
         and (own.get(metric) or {}).get("provider", judge.get("provider", "embedded")) == "embedded"
-        for metric in manifest.get("metrics") or []
+        for metric in manifest.metrics
         if is_judged(metric)
     }
 
@@ -171,17 +172,16 @@ def _worth(found: dict[str, Any]) -> Table:
     return Table(["system", "log worth", "standard error", "share of worth"], rows)
 
 
-def _conditions(manifest: dict[str, Any]) -> list[tuple[str, str]]:
-    judge = manifest.get("judge") or {}
-    found = [
-        ("release", manifest.get("release")),
-        ("examples", manifest.get("examples")),
-        ("sample", manifest.get("sample")),
-        ("judge", judge.get("model") or judge.get("provider")),
-        ("judge revision", judge.get("revision")),
-        ("code version", manifest.get("code_version")),
-        ("settings hash", manifest.get("settings_hash")),
+def _conditions(manifest: Manifest) -> list[tuple[str, str]]:
+    found: list[tuple[str, Any]] = [
+        ("release", manifest.release),
+        ("examples", manifest.examples),
+        ("sample", manifest.sample),
+        ("judge", manifest.judge_model),
+        ("judge revision", manifest.judge.get("revision")),
+        ("code version", manifest.code_version),
+        ("settings hash", manifest.settings_hash),
     ]
-    found += [(f"system {name}", version) for name, version in sorted((manifest.get("systems") or {}).items())]
-    found += [(f"template {metric}", mark) for metric, mark in sorted((manifest.get("templates") or {}).items())]
+    found += [(f"system {name}", version) for name, version in sorted(manifest.systems.items())]
+    found += [(f"template {metric}", mark) for metric, mark in sorted(manifest.templates.items())]
     return [(flat(key, 80), flat(value, 200)) for key, value in found if value is not None]

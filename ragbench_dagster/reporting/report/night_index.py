@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragbench_dagster.reporting.report.sanitise import flat
+from ragbench_dagster.results import Manifest
 from ragbench_dagster.store import Workspace, read_json
 
 MOST_METRICS = 12  # columns; the others are on the nights' own pages
@@ -40,24 +41,24 @@ def index_view(ws: Workspace) -> IndexView:
     """All nights that have a manifest, finished or not."""
     folder = ws.night("x").parent
     days = sorted((p.parent.name for p in folder.glob("????-??-??/manifest.json")), reverse=True)
-    files = {day: {n: _read(ws, day, n) for n in ("manifest", "summary", "gate")} for day in days}
-    metrics = list(dict.fromkeys(m for day in days for m in files[day]["manifest"].get("metrics") or []))
+    manifests = {day: manifest for day in days if (manifest := ws.result(day, Manifest)) is not None}
+    files = {day: {n: _read(ws, day, n) for n in ("summary", "gate")} for day in days}
+    metrics = list(dict.fromkeys(m for manifest in manifests.values() for m in manifest.metrics))
     rows: list[IndexRow] = []
     counts: dict[str, int] = {}
-    for day in days:
+    for day, manifest in manifests.items():
         found = files[day]
         verdict = found["gate"].get("verdict") or "none"
         counts[verdict] = counts.get(verdict, 0) + 1
-        rows += _rows(ws, day, found, verdict, metrics[:MOST_METRICS])
+        rows += _rows(ws, manifest, found, verdict, metrics[:MOST_METRICS])
     order = [v for v in ("fail", "inconclusive", "pass", "none") if v in counts]
     return IndexView(flat(ws.root.name, 60), metrics[:MOST_METRICS], rows, [(v, counts[v]) for v in order])
 
 
-def _rows(ws: Workspace, day: str, found: dict[str, Any], verdict: str, metrics: list[str]) -> list[IndexRow]:
-    manifest, summary, gate = found["manifest"], found["summary"], found["gate"]
+def _rows(ws: Workspace, manifest: Manifest, found: dict[str, Any], verdict: str, metrics: list[str]) -> list[IndexRow]:
+    summary, gate, day = found["summary"], found["gate"], manifest.day
     link = f"{day}/report.html" if (ws.night(day) / "report.html").exists() else ""
     reasons = gate.get("reasons") or [""]
-    judge = manifest.get("judge") or {}
     systems = summary.get("systems") or {"–": {"metrics": {}}}
     return [
         IndexRow(
@@ -66,9 +67,9 @@ def _rows(ws: Workspace, day: str, found: dict[str, Any], verdict: str, metrics:
             verdict=verdict,
             system=name,
             values=[((system["metrics"].get(m) or {}).get("overall") or {}).get("value") for m in metrics],
-            examples=manifest.get("examples"),
-            release=flat(manifest.get("release") or "", 80),
-            judge=flat(judge.get("model") or judge.get("provider") or manifest.get("judge_label") or "", 60),
+            examples=manifest.examples,
+            release=flat(manifest.release or "", 80),
+            judge=flat(manifest.judge_model or manifest.judge_label or "", 60),
             reason=flat(reasons[0], 200),
         )
         for name, system in systems.items()

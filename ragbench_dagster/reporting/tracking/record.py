@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.results import Manifest
 from ragbench_dagster.store import Workspace, digest, dumps, read_json
 from ragbench_dagster.text.format import safe_terminal
 
@@ -86,7 +87,7 @@ def night_record(ws: Workspace, day: str) -> Record:
     Raises:
         UserError: the night is not finished.
     """
-    manifest = read_json(ws.night(day) / "manifest.json")
+    manifest = ws.result(day, Manifest)
     summary = read_json(ws.night(day) / "summary.json")
     if manifest is None or summary is None:
         raise UserError(f"{ws.night(day)}: no finished night; run: ragbench run --date {day}")
@@ -111,20 +112,19 @@ def night_identity(ws: Workspace, day: str) -> dict[str, str]:
     return {"night": day, "workspace": part(ws.root.name), "sample": str(ws.sample)}
 
 
-def _tags(manifest: dict[str, Any], gate: dict[str, Any]) -> dict[str, str]:
-    judge = manifest.get("judge") or {}
+def _tags(manifest: Manifest, gate: dict[str, Any]) -> dict[str, str]:
     tags = {
         "gate": gate.get("verdict") or "none",
-        "release": manifest.get("release"),
-        "examples": manifest.get("examples"),
-        "code_version": manifest.get("code_version"),
-        "settings": manifest.get("settings_hash"),
-        "judge": manifest.get("judge_label"),
-        "judge_model": judge.get("model") or judge.get("provider"),
-        "judge_settings": dumps({k: v for k, v in judge.items() if v not in (None, {}, [])}),
+        "release": manifest.release,
+        "examples": manifest.examples,
+        "code_version": manifest.code_version,
+        "settings": manifest.settings_hash,
+        "judge": manifest.judge_label,
+        "judge_model": manifest.judge_model,
+        "judge_settings": dumps({k: v for k, v in manifest.judge.items() if v not in (None, {}, [])}),
     }
-    tags |= {f"system.{part(name)}": version for name, version in (manifest.get("systems") or {}).items()}
-    tags |= {f"template.{part(metric)}": mark for metric, mark in (manifest.get("templates") or {}).items()}
+    tags |= {f"system.{part(name)}": version for name, version in manifest.systems.items()}
+    tags |= {f"template.{part(metric)}": mark for metric, mark in manifest.templates.items()}
     return {key: str(value) for key, value in tags.items() if value is not None}
 
 
