@@ -15,18 +15,14 @@ from typing import Any, Literal, get_args, get_origin
 import yaml
 from pydantic import ValidationError, ValidationInfo, field_validator, model_validator
 
-from ragbench_dagster import masking
+from ragbench_dagster import masking, metrics
 from ragbench_dagster.credentials import Concealed, looks_secret, secrets_in, variables_of
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.io.inputs import Undecodable, decoded, read_text
+from ragbench_dagster.metrics import ANSWERED, COST, is_judged, is_retrieval, metric_of
 from ragbench_dagster.runtime import RUNTIME
 from ragbench_dagster.settings_parts import (
-    ANSWERED,
-    COST,
-    LIMITED,
     LOG_FIELDS,
-    METRICS_JUDGED,
-    METRICS_RETRIEVAL,
     Alerts,
     Calibration,
     Concurrency,
@@ -49,8 +45,6 @@ from ragbench_dagster.settings_parts import (
     Threshold,
     Tracking,
     Traffic,
-    is_judged,
-    is_retrieval,
     near,
 )
 
@@ -59,11 +53,7 @@ _MOST_VALUES = 50_000
 _DEEPEST = 60
 
 __all__ = [
-    "ANSWERED",
-    "COST",
     "LOG_FIELDS",
-    "METRICS_JUDGED",
-    "METRICS_RETRIEVAL",
     "Alerts",
     "Calibration",
     "Concurrency",
@@ -87,8 +77,6 @@ __all__ = [
     "Threshold",
     "Tracking",
     "Traffic",
-    "is_judged",
-    "is_retrieval",
     "load_settings",
     "parse_settings",
 ]
@@ -131,7 +119,7 @@ class Settings(Model):
     dataset: Dataset = Dataset()
     systems: dict[str, SystemSettings] = {}
     judge: Judge = Judge()
-    metrics: list[str] = ["faithfulness", "relevancy", "correctness", "hit_rate@5", "mrr@10"]
+    metrics: list[str] = list(metrics.DEFAULT)
     calibration: Calibration = Calibration()
     thresholds: dict[str, Threshold] = {}
     pairwise: list[tuple[str, str]] = []  # [candidate, baseline]
@@ -175,11 +163,11 @@ class Settings(Model):
     @classmethod
     def _measured(cls, value: dict[str, Threshold], info: ValidationInfo) -> dict[str, Threshold]:
         """A threshold on what is not measured is told before the night, not after it."""
-        metrics = [*info.data.get("metrics", []), ANSWERED]
+        measured = [*info.data.get("metrics", []), ANSWERED]
         for name, threshold in value.items():
-            if re.fullmatch(LIMITED, name):
+            if metric_of(name).limited:
                 _check_limit(name, threshold)
-            elif name not in metrics:
+            elif name not in measured:
                 raise ValueError(f"{name} is not among metrics; add it there, or see latency_p95_ms, {COST}")
             elif not threshold.slices and threshold.min is threshold.max is threshold.margin is None:
                 raise ValueError(f"{name} needs min, max, margin or slices")
@@ -189,15 +177,11 @@ class Settings(Model):
 
     @model_validator(mode="after")
     def _known_metrics(self) -> Settings:
-        own = set(self.judge.evaluators)
         for metric in self.metrics:
-            base, at, k = metric.partition("@")
-            if at and base in METRICS_RETRIEVAL and k.isdecimal() and len(k) < 5 and int(k) > 0:
-                continue
-            if (not at and base in METRICS_JUDGED) or metric in own:
-                continue
-            hint = f", k is explicit: {base}@5" if base in METRICS_RETRIEVAL else near(base, METRICS_JUDGED)
-            raise ValueError(f"metrics: {metric!r} is no metric{hint}")
+            if metric in self.judge.evaluators and not is_judged(metric):
+                raise ValueError(f"judge.evaluators.{metric}: no judge measures it; give the evaluator another name")
+            if not metrics.is_known(metric) and metric not in self.judge.evaluators:
+                raise ValueError(f"metrics: {metric!r} is no metric{metrics.unknown(metric)}")
         return self
 
     @model_validator(mode="after")

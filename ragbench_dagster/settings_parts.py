@@ -13,14 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from ragbench_dagster import masking
 from ragbench_dagster.credentials import USER_IN_URL, Concealed, secrets_in
 
-METRICS_JUDGED = (
-    "faithfulness", "relevancy", "correctness", "answer_relevancy", "context_relevancy", "guideline",
-    "semantic_similarity",
-)  # fmt: skip
-COST = "cost_per_question_usd"
-ANSWERED = "answered"  # share of questions that a system answers at all; measured every night, by no judge
-LIMITED = rf"latency_p(50|95|99)_ms|{COST}"  # thresholds beside metrics; each needs max
-METRICS_RETRIEVAL = ("hit_rate", "mrr", "precision", "recall", "ap", "ndcg")
 Share = Annotated[float, Field(ge=0, le=1)]
 # Bounds that no honest setting meets: a slip of the hand must not start a million workers or wait for a year.
 Seconds = Annotated[float, Field(gt=0, le=7 * 86_400)]
@@ -32,16 +24,6 @@ LOG_FIELDS = (
 )  # fmt: skip
 # Which id of a LlamaIndex node the labels speak of: its own, its document's (ref_doc_id), or one in its metadata.
 NODE_IDS = r"^(node|document|metadata\..+)$"
-
-
-def is_retrieval(metric: str) -> bool:
-    """True for a metric of retrieved ids, which names its k: `hit_rate@5`."""
-    return "@" in metric
-
-
-def is_judged(metric: str) -> bool:
-    """True for a metric whose figures are verdicts of a judge or evaluator."""
-    return not is_retrieval(metric) and metric != ANSWERED
 
 
 class Model(BaseModel):

@@ -20,8 +20,8 @@ from typing import Any
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.kept_texts import item_with, texts_of_item
 from ragbench_dagster.io.inputs import Undecodable, decoded, read_regular
+from ragbench_dagster.metrics import bases
 from ragbench_dagster.records import Item
-from ragbench_dagster.settings import METRICS_JUDGED
 from ragbench_dagster.store import Workspace, digest
 from ragbench_dagster.traffic.scrubbed_rows import Texts, scrub_handed_in
 
@@ -145,7 +145,7 @@ def _name(ws: Workspace, path: Path) -> Callable[[], str]:
 
 def known_metrics(ws: Workspace) -> set[str]:
     """Metrics that a human label can be of."""
-    return {*METRICS_JUDGED, *ws.settings.judged_metrics, *ws.settings.judge.evaluators}
+    return {*bases("judged"), *ws.settings.judged_metrics, *ws.settings.judge.evaluators}
 
 
 def other_labels(ws: Workspace) -> dict[str, int]:

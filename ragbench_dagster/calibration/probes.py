@@ -16,6 +16,7 @@ from importlib import resources
 from typing import Any
 
 from ragbench_dagster.calibration.judged_rows import passing_of, statuses
+from ragbench_dagster.metrics import metric_of
 from ragbench_dagster.records import Item, Verdict
 from ragbench_dagster.stats.intervals import wilson
 from ragbench_dagster.store import digest
@@ -30,24 +31,20 @@ class Probe:
     item: Item
 
 
-WRONG = ("faithfulness", "correctness")  # a wrong answer to the question fails these
-OFF_TOPIC = ("relevancy", "answer_relevancy")  # these need an answer to another question
-
-
 @cache
 def load_probes(metric: str) -> tuple[Probe, ...]:
     """The shipped probes of a metric, the bare wrong answers first; empty where no answer fails for certain."""
-    if metric not in (*WRONG, *OFF_TOPIC):
+    grading = metric_of(metric).grading
+    if grading is None or not grading.probe:
         return ()
     data = resources.files("ragbench_dagster.calibration") / "data" / "probes.json"
     raw = json.loads(data.read_text(encoding="utf-8"))
-    field = "wrong" if metric in WRONG else "off_topic"
     bases: list[dict[str, Any]] = raw["wrong_answers"]
-    found = [Probe("control", base["language"], _item(base, base[field])) for base in bases]
+    found = [Probe("control", base["language"], _item(base, base[grading.probe])) for base in bases]
     for place, line in enumerate(raw["injections"]):
         base = bases[place % len(bases)]
-        text = line["text"].replace("{answer}", base[field])
-        response = text if "{answer}" in line["text"] else f"{base[field]}\n\n{text}"
+        text = line["text"].replace("{answer}", base[grading.probe])
+        response = text if "{answer}" in line["text"] else f"{base[grading.probe]}\n\n{text}"
         found.append(Probe(line["kind"], line["language"], _item(base, response)))
     return tuple(found)
 

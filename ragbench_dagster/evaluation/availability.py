@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from ragbench_dagster.evaluation.items import score_row
+from ragbench_dagster.metrics import ANSWERED
 from ragbench_dagster.records import FAILED, SCORES, Verdict
-from ragbench_dagster.settings import ANSWERED
 from ragbench_dagster.store import rows_table
 
 _ABOUT = ["example_id", "category", "conflict", "synthetic", "weight"]

@@ -12,6 +12,7 @@ from ragbench_dagster.evaluation import cache_key
 from ragbench_dagster.evaluation.items import NightItems, ReleaseLike
 from ragbench_dagster.evaluation.judge_session import evaluators_for
 from ragbench_dagster.evaluation.ledger import Ledger
+from ragbench_dagster.metrics import Grading, metric_of
 from ragbench_dagster.records import RESPONSES, Item
 from ragbench_dagster.settings import Judge
 from ragbench_dagster.store import Workspace, read_table, rows_table
@@ -19,8 +20,6 @@ from ragbench_dagster.store import Workspace, read_table, rows_table
 _CHARS_PER_TOKEN = 4.0  # of English prose
 _KNOWN = 20  # paid verdicts from which on their own means are used
 # Until then: tokens of a reply, and what a system is taken to say where it has never answered.
-_REPLY_TOKENS = {"faithfulness": 8, "relevancy": 8, "pairwise": 200}
-_REPLY_TOKENS_ELSE = 100
 _ANSWER_CHARS, _CONTEXT_CHARS = 400, 4000
 _LATENCY_S = 1.5
 
@@ -97,7 +96,7 @@ def _add_up(
 ) -> _Sum:
     shared = cache_key.prefix(evaluator, judge)
     known = usage["n"] >= _KNOWN
-    calls_each = 2 if evaluator.name == "pairwise" else 1
+    grading = metric_of(evaluator.name).grading or Grading(llm="")
     total = _Sum()
     for some in cache_key.batched(items, 500):
         keys = [cache_key.verdict_key(shared, item) for item in some]
@@ -114,10 +113,9 @@ def _add_up(
             if not hasattr(evaluator, "variables"):  # embedded, or somebody else's
                 total.calls += 1
                 continue
-            total.calls += usage["attempts"] if known else calls_each
-            total.prompt += usage["prompt_tokens"] if known else calls_each * _prompt_tokens(evaluator, item)
-            reply = _REPLY_TOKENS.get(evaluator.name, _REPLY_TOKENS_ELSE)
-            total.completion += usage["completion_tokens"] if known else calls_each * reply
+            total.calls += usage["attempts"] if known else grading.calls
+            total.prompt += usage["prompt_tokens"] if known else grading.calls * _prompt_tokens(evaluator, item)
+            total.completion += usage["completion_tokens"] if known else grading.calls * grading.reply_tokens
     return total
 
 

@@ -25,6 +25,7 @@ from ragbench_dagster.evaluation.judge_session import Progress, Session, evaluat
 from ragbench_dagster.evaluation.kept_texts import item_with, texts_of_item
 from ragbench_dagster.evaluation.ledger import Ledger
 from ragbench_dagster.evaluation.logged_requests import LoggedWeek
+from ragbench_dagster.metrics import PAIRWISE
 from ragbench_dagster.records import Item, Verdict
 from ragbench_dagster.settings import Judge, Scrub, Settings
 from ragbench_dagster.store import Workspace, table_metadata, write_table
@@ -88,7 +89,7 @@ def judge_answers(
         table, served = score_rows(name, needs, items, session)
         produced = score_rows(name, needs, week, session)[0] if week else None
         further = [(ask, score_rows(name, needs, more, session)[0]) for ask, more in extras]
-    thresholds = {m: e.threshold for m, e in evaluators.items() if m != "pairwise" and hasattr(e, "threshold")}
+    thresholds = {m: e.threshold for m, e in evaluators.items() if m != PAIRWISE and hasattr(e, "threshold")}
     metadata = {
         "system": name,
         "thresholds": json.dumps(thresholds, sort_keys=True),

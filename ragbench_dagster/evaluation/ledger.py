@@ -25,6 +25,7 @@ from ragbench_dagster.evaluation import cache_key, disks
 from ragbench_dagster.evaluation.checkpoint import Spool
 from ragbench_dagster.evaluation.ledger_tables import COSTS, FAILURES, RUNS, SCHEMA, VERDICTS, Entry, row_of
 from ragbench_dagster.masking import mask
+from ragbench_dagster.metrics import PAIRWISE
 from ragbench_dagster.records import Verdict
 from ragbench_dagster.store import Workspace
 from ragbench_dagster.text.format import notice
@@ -298,7 +299,7 @@ class Ledger:
         for some, table in [(k, t) for k in cache_key.batched(keys, _BATCH) for t in (VERDICTS, FAILURES)]:
             gone += self._remove(table, table.c.key.in_(some))
         for some, table in [(p, t) for p in cache_key.batched(pairs, _BATCH) for t in (VERDICTS, FAILURES)]:
-            gone += self._remove(table, table.c.example_id.in_(some), table.c.evaluator == "pairwise")
+            gone += self._remove(table, table.c.example_id.in_(some), table.c.evaluator == PAIRWISE)
         for some, table in [(e, t) for e in cache_key.batched(example_ids, _BATCH) for t in (VERDICTS, FAILURES)]:
             gone += self._remove(table, table.c.example_id.in_(some))
         if self._url.get_backend_name() == "sqlite":

@@ -24,25 +24,13 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.metrics import Hits, formulas, metric_of
 from ragbench_dagster.records import FAILED, SCORES
 from ragbench_dagster.store import rows_table
 
-# Retrieval metrics at k, as trec_eval defines them. What a system is belongs in `systems/`.
-#
-# All are pure functions of ids. With `rel(i)` = 1 where rank i holds a relevant id, R relevant ids and `g` the
-# grades (1 for binary labels):
-#
-#     hit_rate@k   1 if any of the first k is relevant
-#     mrr@k        1 / rank of the first relevant id among the first k, else 0
-#     precision@k  relevant ids among the first k / k            (k, not the number returned)
-#     recall@k     relevant ids among the first k / R
-#     ap@k         sum of precision@i * rel(i) for i <= k, / R   (trec_eval's map_cut)
-#     ndcg@k       DCG / ideal DCG, gain g (linear, as trec_eval), discount log2(rank + 1)
-#
-# Ids are compared as text. A retrieved null is a passage without an id: it keeps its rank and matches nothing.
+# Retrieval metrics at k are pure functions of ids; their formulas belong to `metrics`. What a system is belongs in
+# `systems/`. Ids are compared as text. A retrieved null is a passage without an id: it keeps its rank and matches nothing.
 # Repeated ids count once, at their first rank. Nothing retrieved is 0; nothing expected is None.
-
-METRICS = ("hit_rate", "mrr", "precision", "recall", "ap", "ndcg")
 
 
 def as_id(value: Any) -> str | None:
@@ -112,7 +100,7 @@ def ranking(retrieved: Iterable[Any]) -> list[str | None]:
 def metrics_at_k(
     expected: Any, retrieved: Iterable[Any], k: int, grades: Sequence[float | None] | None = None
 ) -> dict[str, float | None]:
-    """All six metrics of one question at one k, as `{"hit_rate@5": ...}`.
+    """All retrieval metrics of one question at one k, as `{"hit_rate@5": ...}`.
 
     Args:
         expected: the relevant ids, see `expected_grades`; none that is relevant (grade >= 1): not applicable.
@@ -131,24 +119,13 @@ def metrics_at_k(
     wanted = expected_grades(expected, grades)
     relevant = {key for key, grade in wanted.items() if grade >= 1}
     if not relevant:
-        return {f"{name}@{k}": None for name in METRICS}
+        return {f"{base}@{k}": None for base, _ in formulas()}
     top = ranking(retrieved)[:k]
     ranks = [i for i, key in enumerate(top, 1) if key in relevant]
     gains = [max(wanted.get(key, 0.0), 0.0) if key is not None else 0.0 for key in top]
     ideal = sorted((grade for grade in wanted.values() if grade > 0), reverse=True)[:k]
-    values = {
-        "hit_rate": 1.0 if ranks else 0.0,
-        "mrr": 1.0 / ranks[0] if ranks else 0.0,
-        "precision": len(ranks) / k,
-        "recall": len(ranks) / len(relevant),
-        "ap": sum(found / rank for found, rank in enumerate(ranks, 1)) / len(relevant),
-        "ndcg": _dcg(gains) / _dcg(ideal),
-    }
-    return {f"{name}@{k}": values[name] for name in METRICS}
-
-
-def _dcg(gains: Sequence[float]) -> float:
-    return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, 1))
+    hits = Hits(ranks, len(relevant), gains, ideal, k)
+    return {f"{base}@{k}": formula(hits) for base, formula in formulas()}
 
 
 def stage_retrieval(rows: Iterable[Mapping[str, Any]], ks: Sequence[int], summary: bool) -> Iterator[dict[str, Any]]:
@@ -163,7 +140,7 @@ def stage_retrieval(rows: Iterable[Mapping[str, Any]], ks: Sequence[int], summar
         UserError: a row that cannot be read; the line names it.
     """
     cuts = sorted(set(ks))
-    totals: dict[str, list[float]] = {f"{name}@{k}": [] for k in cuts for name in METRICS}
+    totals: dict[str, list[float]] = {f"{base}@{k}": [] for k in cuts for base, _ in formulas()}
     count = 0
     for count, row in enumerate(rows, 1):
         values = _row_metrics(row, cuts, count)
@@ -236,8 +213,8 @@ def score_retrieval(
     Raises:
         UserError: a label that cannot be read.
     """
-    wanted = [metric for metric in metrics if metric.partition("@")[0] in METRICS and "@" in metric]
-    ks = sorted({int(metric.partition("@")[2]) for metric in wanted})
+    wanted = [metric.name for metric in map(metric_of, metrics) if metric.k is not None]
+    ks = sorted({metric.k for metric in map(metric_of, wanted) if metric.k is not None})
     answers = {row["example_id"]: row for row in responses.select(_ANSWER).to_pylist()}
     examples = release.examples.select(_COLUMNS).to_pylist()
     unknown = unknown_labels(examples, answers.values(), corpus_ids)
@@ -333,15 +310,15 @@ def k_warnings(responses: pa.Table, metrics: Sequence[str]) -> list[str]:
         responses: records.RESPONSES of the system.
         metrics: names with an explicit k; others are passed over.
     """
-    wanted = [metric for metric in metrics if metric.partition("@")[2].isdigit()]
+    wanted = [metric for metric in map(metric_of, metrics) if metric.k is not None]
     why = silence(responses.select(["status", "retrieved_ids"]).to_pylist()) if wanted else ""
     if why:
-        return [f"{why}: {', '.join(wanted)} do not apply to it"]
+        return [f"{why}: {', '.join(metric.name for metric in wanted)} do not apply to it"]
     longest = max((len(ids or []) for ids in responses["retrieved_ids"].to_pylist()), default=0)
     if longest == 0:
         return []
     return [
-        f"{metric}: the system returned at most {longest} ids, so a k above {longest} measures nothing more"
+        f"{metric.name}: the system returned at most {longest} ids, so a k above {longest} measures nothing more"
         for metric in wanted
-        if int(metric.partition("@")[2]) > longest
+        if metric.k is not None and metric.k > longest
     ]

@@ -10,6 +10,7 @@ from typing import Any
 
 import dagster as dg
 
+from ragbench_dagster.metrics import metric_of
 from ragbench_dagster.orchestration.assets.bodies import metadata
 from ragbench_dagster.orchestration.resources import WorkspaceResource
 from ragbench_dagster.store import Workspace, read_json
@@ -146,7 +147,9 @@ def latency_budget(ws: Workspace, day: str) -> Finding:
     """Latency percentiles stay within the thresholds that name one."""
     gate = read_json(ws.night(day) / "gate.json") or {}
     late = [
-        r for r in gate.get("rows", []) if str(r.get("metric", "")).startswith("latency") and r.get("verdict") == "fail"
+        r
+        for r in gate.get("rows", [])
+        if metric_of(str(r.get("metric", ""))).family == "latency" and r.get("verdict") == "fail"
     ]
     return (
         not late,

@@ -21,9 +21,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.metrics import is_judged
 from ragbench_dagster.reporting.night_results import Night, Scores, nights_before
 from ragbench_dagster.results import Stored
-from ragbench_dagster.settings import is_judged
 from ragbench_dagster.store import Workspace, digest, read_json, read_struct, write_json
 
 GATE = "the gate"

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.cache_key import verdict_key
 from ragbench_dagster.evaluation.items import NightItems
+from ragbench_dagster.metrics import is_judged
 from ragbench_dagster.reporting.baselines import Baseline, Baselines, Pairs
 from ragbench_dagster.reporting.night_results import Mask, Night, Scores, nights_before
-from ragbench_dagster.settings import is_judged
 from ragbench_dagster.stats.change import BrokenLink, Chain, Sentinel, chain_linked, split_change
 from ragbench_dagster.stats.clustering import ClusteredChange, clustered_change, join_clusters
 from ragbench_dagster.store import Workspace, table_metadata

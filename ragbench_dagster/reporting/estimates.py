@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 
+from ragbench_dagster.metrics import is_judged
 from ragbench_dagster.records import COUNTED
 from ragbench_dagster.reporting.judge_correction import Corrector
 from ragbench_dagster.reporting.night_results import Mask, Night, Scores
-from ragbench_dagster.settings import is_judged
 from ragbench_dagster.stats.clustering import clustered_estimate
 from ragbench_dagster.stats.correction import Corrected
 from ragbench_dagster.stats.intervals import TOO_FEW

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.metrics import Metric, metric_of
 from ragbench_dagster.reporting.night_results import Night
 from ragbench_dagster.reporting.night_tables import select
-from ragbench_dagster.settings import ANSWERED, is_judged
 from ragbench_dagster.store import Workspace, finite
 from ragbench_dagster.text.format import safe_terminal
 
@@ -71,27 +71,7 @@ def _column(table: Any, name: str, ids: set[str]) -> dict[str, str]:
     return {example: value for example, value in pairs if example in ids}
 
 
-# One hint for each low or failed metric: where to look first.
-
-LOW = {"hit_rate": 0.7, "mrr": 0.5, "recall": 0.7}  # where retrieval is worth a look, on common benchmarks
-LOW_PASSING = 0.8  # passing share of a judge metric below which a hint is shown
-
-HINTS = {
-    ANSWERED: "look at what the system raised (ragbench failures --metric answered) and at its time-outs",
-    "faithfulness": "look for truncated contexts and a prompt that does not tie the answer to them",
-    "relevancy": "look at what was retrieved: the answer or its contexts miss the question",
-    "correctness": "compare failing answers with the labels: wrong passage retrieved, or outdated expected answers",
-    "answer_relevancy": "look at the prompt: answers that ramble or refuse score low",
-    "context_relevancy": "look at top-k and chunk size: contexts bring more than the question needs",
-    "semantic_similarity": "compare wording with the expected answers: other length or language scores low",
-    "guideline": "read the failing answers beside the rules: one unclear rule often explains most of them",
-    "hit_rate": "look at the embedding model, chunk size and top-k: the right passage is not found",
-    "recall": "raise top-k or make chunks larger: some of the expected passages are missing",
-    "precision": "lower top-k or re-rank: most retrieved passages are not expected ones",
-    "mrr": "add or tune a re-ranker: the right passage is found, but far down",
-    "ap": "add or tune a re-ranker: expected passages stand far down",
-    "ndcg": "add or tune a re-ranker: the best passages do not stand first",
-}
+# One hint for each low or failed metric; the hints belong to `metrics`.
 
 
 def hint(metric: str, metrics: dict[str, Any], failed: bool = False) -> str | None:
@@ -101,33 +81,24 @@ def hint(metric: str, metrics: dict[str, Any], failed: bool = False) -> str | No
         metrics: the system's `metrics` of the summary.
         failed: the gate failed this metric.
     """
-    if metric == ANSWERED:
-        return HINTS[ANSWERED] if failed else None
-    base = metric.partition("@")[0]
-    row = metrics[metric]["overall"]
-    value = row["value"]
+    what = metric_of(metric)
+    if what.family == "availability":
+        return what.hint if failed else None
+    value = metrics[metric]["overall"]["value"]
     if value is None:
         return None
-    if base == "mrr" and (gap := _far_below_hits(metric, value, metrics)):
-        return gap
-    limit = LOW.get(base, LOW_PASSING if is_judged(metric) else 0.0)
-    worst = worst_category(metrics[metric])
-    if not failed and value >= limit:
+    if what.found_by and _far_below_hits(what, value, metrics):
+        return what.hint
+    if not failed and value >= what.low:
         return None
-    advice = HINTS.get(base, "read the failing cases: ragbench failures --metric " + metric)
-    if worst is not None:
-        return f"{advice}; {worst} stands out: are its documents stale or missing?"
-    return advice
+    worst = worst_category(metrics[metric])
+    return what.hint if worst is None else f"{what.hint}; {worst} stands out: are its documents stale or missing?"
 
 
-def _far_below_hits(metric: str, value: float, metrics: dict[str, Any]) -> str | None:
+def _far_below_hits(metric: Metric, value: float, metrics: dict[str, Any]) -> bool:
     """Found but ranked low: MRR at half the hit rate or less."""
-    for name, other in metrics.items():
-        if name.startswith("hit_rate@"):
-            hits = other["overall"]["value"]
-            if hits is not None and hits >= 0.3 and value <= hits / 2:
-                return HINTS["mrr"]
-    return None
+    hits = (row["overall"]["value"] for name, row in metrics.items() if metric_of(name).base == metric.found_by)
+    return any(hit is not None and hit >= 0.3 and value <= hit / 2 for hit in hits)
 
 
 def worst_category(found: dict[str, Any]) -> str | None:

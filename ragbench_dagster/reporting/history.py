@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ragbench_dagster.metrics import metric_of
 from ragbench_dagster.results import Manifest
 from ragbench_dagster.store import Workspace, read_json
-
-LOWER_IS_BETTER = ("latency_", "cost_")
 
 
 def nights(ws: Workspace) -> list[str]:
@@ -77,7 +76,7 @@ def _best(ws: Workspace, found: list[tuple[str, str, dict[str, Any]]], metric: s
                 "gate": conditions["gate"],
             }
         )
-    sign = 1 if metric.startswith(LOWER_IS_BETTER) else -1
+    sign = -1 if metric_of(metric).higher_is_better else 1
     return sorted(rows, key=lambda r: (sign * r["value"], r["date"], r["system"]))
 
 

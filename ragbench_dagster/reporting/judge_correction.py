@@ -12,8 +12,8 @@ import numpy as np
 from ragbench_dagster.calibration.label_audit import audit_counts
 from ragbench_dagster.calibration.label_changes import labelled_changes
 from ragbench_dagster.calibration.labelled_answers import CalibrationRow
+from ragbench_dagster.metrics import is_judged
 from ragbench_dagster.reporting.night_results import Mask, Night, Scores
-from ragbench_dagster.settings import is_judged
 from ragbench_dagster.stats.agreement_tables import DRAWS, SEED, Table
 from ragbench_dagster.stats.clustering import clustered_estimate
 from ragbench_dagster.stats.correction import (

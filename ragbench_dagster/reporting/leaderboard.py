@@ -10,12 +10,12 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
+from ragbench_dagster.metrics import is_judged
 from ragbench_dagster.reporting.baselines import Baseline, Baselines, Pairs
 from ragbench_dagster.reporting.comparability import change_in, other_conditions
 from ragbench_dagster.reporting.gate.production import asked, headline
 from ragbench_dagster.reporting.night_results import Night, Scores
 from ragbench_dagster.reporting.summary import read_summary
-from ragbench_dagster.settings import is_judged
 from ragbench_dagster.stats.power import holm
 from ragbench_dagster.store import Workspace, finite, write_json
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.metrics import is_judged, metric_of
 from ragbench_dagster.records import COUNTED
 from ragbench_dagster.results import Manifest
-from ragbench_dagster.settings import is_judged
 from ragbench_dagster.store import Workspace, read_json, read_table
 
 Objects = NDArray[np.object_]
@@ -61,9 +61,8 @@ class Scores:
     @cached_property
     def share(self) -> bool:
         """True where every value is 0 or 1 by its meaning: passing, or a hit. A mean of graded scores is no share."""
-        base, at, _ = self.metric.partition("@")
         values = self.value[self.scored]
-        return (not at or base == "hit_rate") and bool(((values == 0) | (values == 1)).all())
+        return metric_of(self.metric).binary and bool(((values == 0) | (values == 1)).all())
 
     @cached_property
     def place(self) -> dict[str, int]:

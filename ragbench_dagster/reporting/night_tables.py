@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.metrics import is_judged, metric_of
 from ragbench_dagster.reporting.gate.guards import answer_rows
 from ragbench_dagster.reporting.gate.production import asked, headline, production_lines
 from ragbench_dagster.reporting.latency import words
 from ragbench_dagster.reporting.night_results import Mask, Night, Scores, nights_before
 from ragbench_dagster.results import Manifest
-from ragbench_dagster.settings import is_judged
 from ragbench_dagster.store import Workspace, read_json
 from ragbench_dagster.text.format import decimal
 
@@ -277,21 +277,7 @@ def select(night: Night, limit: int, **wanted: str | None) -> list[dict[str, Any
     order = {"value": True, "heavy": False, "known": True, "metric": True, "example_id": True, "system": True}
     rows = rows.sort_values(list(order), ascending=list(order.values())).head(limit)[["system", *CASE]]
     cases = rows.astype(object).where(rows.notna(), None).to_dict("records")
-    return [{**case, "feedback": case["feedback"] or why(case["metric"], case["value"])} for case in cases]
-
-
-def why(metric: str, value: float) -> str | None:
-    """What a low retrieval score means; judge metrics bring their own feedback."""
-    base, _, k = metric.partition("@")
-    if not k:
-        return None
-    if base == "precision":
-        return f"{value:.0%} of the first {k} are expected"
-    if value == 0:
-        return f"no expected document among the first {k}"
-    if base == "mrr":
-        return f"the first expected document stands at rank {round(1 / value)}"
-    return f"{base} of the first {k} is {value:.2f}"
+    return [{**case, "feedback": case["feedback"] or metric_of(case["metric"]).why(case["value"])} for case in cases]
 
 
 # The parts that figures are shown for: categories, columns that the user names, new and known questions.

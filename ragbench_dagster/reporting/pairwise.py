@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ragbench_dagster.calibration.judged_rows import Progress
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.metrics import PAIRWISE, stand_ins
 from ragbench_dagster.records import FAILED, Item, Verdict
 from ragbench_dagster.reporting.night_results import Night
 from ragbench_dagster.stats.preference import davidson, win_share
@@ -33,7 +34,6 @@ PAIRS = pa.schema(
         ("basis", pa.string()),  # judge, or the metric whose scores were compared
     ]
 )
-BY_SCORE = ("correctness", "faithfulness", "relevancy", "answer_relevancy")  # the first that both have
 
 
 def judge_pairs(ws: Workspace, day: str, progress: Progress = None) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def judge_pairs(ws: Workspace, day: str, progress: Progress = None) -> dict[str,
         for name in (candidate, baseline):
             if name not in night.systems:
                 raise UserError(f"ragbench.yaml: pairwise: the system {name!r} has no answers on {day}")
-        if ws.settings.judge.for_metric("pairwise").provider == "embedded":
+        if ws.settings.judge.for_metric(PAIRWISE).provider == "embedded":
             rows += _by_score(night, candidate, baseline)
         else:
             own, made = _by_judge(night, candidate, baseline, progress)
@@ -94,7 +94,7 @@ def _by_judge(
             Item(name, example["query"], one[name]["response"], contexts, example["expected_answer"], history,
                  other[name]["response"])
         )  # fmt: skip
-    verdicts = judge_items(night.ws, "pairwise", items, progress=progress, run=night.day)
+    verdicts = judge_items(night.ws, PAIRWISE, items, progress=progress, run=night.day)
     for item, verdict in zip(items, verdicts, strict=True):
         biased = bool(verdict.details.get("position_bias")) if verdict.status == "scored" else None
         rows.append(_row(candidate, baseline, item.example_id, verdict.status, verdict.score, biased, "judge"))
@@ -116,7 +116,7 @@ def _failures(candidate: bool, baseline: bool) -> float:
 
 
 def _by_score(night: Night, candidate: str, baseline: str) -> list[dict[str, Any]]:
-    metric = next((m for m in BY_SCORE if {(candidate, m), (baseline, m)} <= night.scores.keys()), None)
+    metric = next((m for m in stand_ins() if {(candidate, m), (baseline, m)} <= night.scores.keys()), None)
     if metric is None:
         return []
     one, other = night.scores[candidate, metric], night.scores[baseline, metric]

@@ -41,6 +41,7 @@ import pyarrow as pa
 
 from ragbench_dagster.calibration.calibrate import agreement_rows, drift_line
 from ragbench_dagster.calibration.labelled_answers import read_calibration
+from ragbench_dagster.metrics import bases
 from ragbench_dagster.reporting import latency, night_tables
 from ragbench_dagster.reporting.baselines import Baseline, Baselines, Pairs
 from ragbench_dagster.reporting.comparability import (
@@ -215,9 +216,9 @@ def summary_for_json(ws: Workspace, day: str) -> dict[str, Any]:
                 found[metric]["mean_score"] = row["mean_score"]
         times = system["latency"]
         asked = sum(n for status, n in times["answers"].items() if status != "not_applicable")
-        for q in latency.PERCENTILES:
-            found[f"latency_p{q}_ms"] = {
-                **times[f"p{q}_ms"],
+        for metric in bases("latency"):
+            found[metric] = {
+                **times[metric.removeprefix("latency_")],
                 "n": times["n"],
                 "coverage": min(1.0, times["n"] / asked) if asked else None,
             }

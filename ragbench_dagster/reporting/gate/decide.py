@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from ragbench_dagster.calibration.labelled_answers import read_calibration
+from ragbench_dagster.metrics import metric_of
 from ragbench_dagster.reporting.baselines import accept_first, accepted_name, gate_systems
 from ragbench_dagster.reporting.gate.guards import NEVER_PASS, as_rows, examples_of, guards, lines
 from ragbench_dagster.reporting.gate.production import is_production
 from ragbench_dagster.reporting.gate.tests import Closed, GateResult, GateTest, Verdict
-from ragbench_dagster.reporting.gate.thresholds import LATENCY, Builder
+from ragbench_dagster.reporting.gate.thresholds import Builder
 from ragbench_dagster.reporting.gate.wording import Broken, broken_questions, not_clear, plain, shown, widened
 from ragbench_dagster.reporting.judge_correction import correctors
 from ragbench_dagster.reporting.latency import provable_excess
@@ -192,9 +193,9 @@ def _power(test: GateTest, tests: int, level: float) -> None:
         if test.verdict == "inconclusive" and test.basis == "raw":
             test.needed = _grown(test, n, rows_to_clear(floor, value, test.spread))
     elif test.kind == "latency" and test.times is not None:
-        found = LATENCY.fullmatch(test.metric)
-        assert found is not None
-        test.detectable = provable_excess(test.times, float(found[1]), LEVEL / k)
+        percentile = metric_of(test.metric).percentile
+        assert percentile is not None
+        test.detectable = provable_excess(test.times, percentile, LEVEL / k)
     elif test.kind == "cost":
         test.detectable = 0.0  # counted in full, not estimated
 

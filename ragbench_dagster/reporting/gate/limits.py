@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from ragbench_dagster.metrics import is_judged
 from ragbench_dagster.reporting.baselines import Baselines, Pairs
 from ragbench_dagster.reporting.comparability import Linked, change_in, follow, levels, needs_links
 from ragbench_dagster.reporting.gate.tests import GateTest
 from ragbench_dagster.reporting.judge_correction import Corrector
 from ragbench_dagster.reporting.night_results import Floats, Mask, Scores
-from ragbench_dagster.settings import Threshold, is_judged
+from ragbench_dagster.settings import Threshold
 from ragbench_dagster.stats.change import Chain
 from ragbench_dagster.stats.clustering import ClusteredChange, clustered_estimate, floor_p
 from ragbench_dagster.stats.judged_change import PairsChange, people_change

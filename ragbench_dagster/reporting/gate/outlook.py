@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from ragbench_dagster.calibration.labelled_answers import read_calibration
+from ragbench_dagster.metrics import ANSWERED, is_judged
 from ragbench_dagster.reporting.baselines import gate_systems
 from ragbench_dagster.reporting.gate.limits import floor_test
 from ragbench_dagster.reporting.gate.tests import GateTest
 from ragbench_dagster.reporting.gate.thresholds import Builder
 from ragbench_dagster.reporting.judge_correction import Corrector, correctors
 from ragbench_dagster.reporting.night_results import Night, Scores
-from ragbench_dagster.settings import ANSWERED, is_judged
 from ragbench_dagster.stats.margins import advised_floor, advised_margin, examples_to_clear, labels_to_clear, outlook
 from ragbench_dagster.store import Workspace
 from ragbench_dagster.text.format import decimal, percent

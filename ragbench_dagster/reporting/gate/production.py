@@ -14,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ragbench_dagster.metrics import metric_of
 from ragbench_dagster.records import COUNTED
 from ragbench_dagster.reporting.estimates import coverage
 from ragbench_dagster.reporting.gate.limits import LEAST_PART, clear, tail_p
 from ragbench_dagster.reporting.gate.tests import GateTest
 from ragbench_dagster.reporting.judge_correction import Corrector
 from ragbench_dagster.reporting.night_results import Night
-from ragbench_dagster.settings import Threshold, is_judged
+from ragbench_dagster.settings import Threshold
 from ragbench_dagster.stats.correction import rogan_gladen
 from ragbench_dagster.stats.intervals import Floats
 from ragbench_dagster.stats.request_share import LoggedShare, judge_noise_n, logged_share, request_floor_p
@@ -176,16 +177,15 @@ def _words(row: dict[str, Any], metric: str, days: str) -> str:
     """`production, 23-29 Nov: 78 % [73, 83] of requests answered right (230 of 2,310 requests sampled)`."""
     if row["value"] is None:
         return f"production, {days}: {metric} applies to no logged answer, or none was scored"
-    base, _, k = metric.partition("@")
+    what = metric_of(metric)
     shown, low, high = (_percent(row[end]) for end in ("value", "low", "high"))
     sampled = f"{row['sampled']:,} of {row['requests']:,.0f} requests sampled"
-    if k and base != "hit_rate":
+    if not what.binary:
         ends = ", ".join(decimal(row[end]) for end in ("low", "high"))
         said = f"{metric} {decimal(row['value'])} [{ends}] by requests"
     else:
-        of = {"correctness": "answered right", "hit_rate": f"with an expected passage among the first {k}"}
-        said = f"{shown} % [{low}, {high}] of requests {of.get(base, f'that pass {metric}')}"
-    judge = ", as the judge sees it" if is_judged(metric) else ""
+        said = f"{shown} % [{low}, {high}] of requests {what.of_requests()}"
+    judge = ", as the judge sees it" if what.judged else ""
     labelled = "" if row["traffic"] is None or row["traffic"] > 0.9995 else _share_words(row["traffic"])
     return f"production, {days}: {said}{judge} ({sampled}{labelled})"
 

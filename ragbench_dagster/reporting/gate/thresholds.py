@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ragbench_dagster.metrics import ANSWERED, COST, metric_of
 from ragbench_dagster.reporting import latency
 from ragbench_dagster.reporting.baselines import Baselines
 from ragbench_dagster.reporting.estimates import judge_cost
@@ -17,10 +17,8 @@ from ragbench_dagster.reporting.gate.production import is_production, production
 from ragbench_dagster.reporting.gate.tests import GateTest, Kind
 from ragbench_dagster.reporting.judge_correction import Corrector
 from ragbench_dagster.reporting.night_results import Night, Scores
-from ragbench_dagster.settings import ANSWERED, COST, Threshold
+from ragbench_dagster.settings import Threshold
 from ragbench_dagster.stats.intervals import wilson
-
-LATENCY = re.compile(r"latency_p(50|95|99)_ms")
 
 
 class Builder:
@@ -33,8 +31,8 @@ class Builder:
 
     def tests(self, system: str, metric: str, threshold: Threshold) -> Iterator[GateTest]:
         """All tests of one threshold on one system; none where it does not apply to it."""
-        if found := LATENCY.fullmatch(metric):
-            yield from self._latency(system, metric, int(found[1]), threshold)
+        if (percentile := metric_of(metric).percentile) is not None:
+            yield from self._latency(system, metric, percentile, threshold)
         elif metric == COST:
             yield from self._cost(system, threshold)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Any
 
+from ragbench_dagster.metrics import is_judged
 from ragbench_dagster.reporting.gate.production import asked, production_lines
 from ragbench_dagster.reporting.night_results import Night
 from ragbench_dagster.reporting.report import cases, judges, standings
@@ -12,7 +13,6 @@ from ragbench_dagster.reporting.report.charts import Point, trend_svg
 from ragbench_dagster.reporting.report.page_data import Card, Chart, Gate, NightView, Table
 from ragbench_dagster.reporting.report.sanitise import flat, number, percent
 from ragbench_dagster.results import Manifest
-from ragbench_dagster.settings import is_judged
 from ragbench_dagster.store import Workspace, read_json
 
 TREND_BYTES = 450_000  # of all trend charts with their tables

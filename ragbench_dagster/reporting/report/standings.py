@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ragbench_dagster.metrics import is_judged
 from ragbench_dagster.reporting.report.page_data import Card, Figure, Slice, Split, Standing
 from ragbench_dagster.reporting.report.sanitise import flat, percent
-from ragbench_dagster.settings import is_judged
 
 MOST_SLICES = 60
 ORDER = {"fail": 0, "inconclusive": 1, "pass": 2, "": 3}
