@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from ragbench_dagster.evaluation import bm25
-from ragbench_dagster.evaluation.embedded import METRICS, build
+from ragbench_dagster.evaluation.embedded import build, judged_here
 from ragbench_dagster.records import Item
 from ragbench_dagster.store import Workspace
 
@@ -37,7 +37,7 @@ def items() -> list[Item]:
 def main() -> int:
     answers = items()
     spent: dict[str, float] = {}
-    for metric in METRICS:
+    for metric in judged_here():
         evaluator = build(metric)
         begin = time.process_time()
         for item in answers:

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.embedded.version import VERSION
+from ragbench_dagster.metrics import METRICS, class_of, metric_of
 
-if TYPE_CHECKING:
-    from ragbench_dagster.evaluation.embedded.scoring import EmbeddedEvaluator
+__all__ = ["VERSION", "WEAK_NOTE", "build", "judged_here"]
 
-__all__ = ["METRICS", "VERSION", "WEAK_NOTE", "build"]
-
-METRICS = ("faithfulness", "relevancy", "correctness")
 WEAK_NOTE = "weak: compares words, does not understand"
 
 
-def build(metric: str) -> EmbeddedEvaluator:
-    """The embedded evaluator of `metric`.
+def judged_here() -> tuple[str, ...]:
+    """The metrics that it judges."""
+    graded = {metric.base: metric.grading for metric in METRICS.values() if metric.grading is not None}
+    return tuple(base for base, grading in graded.items() if grading.embedded not in ("", grading.llm))
+
+
+def build(metric: str) -> Any:
+    """The evaluator of `metric` where no judge is set: the embedded judge's, or one that asks no LLM.
 
     Raises:
         UserError: a metric that word comparison cannot judge.
     """
-    from ragbench_dagster.evaluation.embedded.scoring import EVALUATORS
-
-    if metric not in EVALUATORS:
+    grading = metric_of(metric).grading
+    if grading is None or not grading.embedded:
         raise UserError(
-            f"metrics: the embedded judge does {', '.join(METRICS)}, not {metric}; set judge.provider and judge.model"
+            f"metrics: the embedded judge does {', '.join(judged_here())}, not {metric}; "
+            "set judge.provider and judge.model"
         )
-    return EVALUATORS[metric]()
+    return class_of(grading.embedded)()

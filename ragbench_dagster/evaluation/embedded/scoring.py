@@ -257,8 +257,3 @@ class EmbeddedCorrectness(EmbeddedEvaluator):
     name = "correctness"
     needs = ("reference",)
     _score = staticmethod(correctness)
-
-
-EVALUATORS: dict[str, type[EmbeddedEvaluator]] = {
-    found.name: found for found in (EmbeddedFaithfulness, EmbeddedRelevancy, EmbeddedCorrectness)
-}

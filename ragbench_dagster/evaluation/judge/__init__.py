@@ -20,10 +20,6 @@ def build_evaluator(metric: str, judge: Judge, ws: Workspace | None = None) -> A
     Raises:
         UserError: settings that no verdict can be had with.
     """
-    if metric == "semantic_similarity":
-        from ragbench_dagster.evaluation.judge.imported import SemanticSimilarity
-
-        return SemanticSimilarity()
     if metric in judge.evaluators:
         from ragbench_dagster.evaluation.judge.imported import load
 
@@ -32,8 +28,12 @@ def build_evaluator(metric: str, judge: Judge, ws: Workspace | None = None) -> A
         from ragbench_dagster.evaluation.embedded import build
 
         return build(metric)
-    from ragbench_dagster.evaluation.judge.catalog import build_llm_evaluator
+    from ragbench_dagster.evaluation.judge.catalog import build_llm_evaluator, evaluator_class
+    from ragbench_dagster.evaluation.judge.llm_evaluator import LLMEvaluator
 
+    kind = evaluator_class(metric)
+    if not issubclass(kind, LLMEvaluator):  # one that asks no LLM
+        return kind()
     return build_llm_evaluator(metric, judge, ws, _llm(judge, ws))
 
 

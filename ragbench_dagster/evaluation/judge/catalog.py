@@ -9,26 +9,14 @@ from typing import Any
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.cache_key import prefix
 from ragbench_dagster.evaluation.judge.budget import price_of
-from ragbench_dagster.evaluation.judge.evaluators import (
-    AnswerRelevancy,
-    ContextRelevancy,
-    Correctness,
-    Faithfulness,
-    Guideline,
-    Relevancy,
-)
 from ragbench_dagster.evaluation.judge.llm import GovernedLLM
 from ragbench_dagster.evaluation.judge.llm_evaluator import LLMEvaluator
-from ragbench_dagster.evaluation.judge.preference_judge import Pairwise
 from ragbench_dagster.evaluation.judge.templates import own_template
+from ragbench_dagster.metrics import METRICS, class_of, metric_of
 from ragbench_dagster.runtime import RUNTIME
 from ragbench_dagster.settings import Judge
 from ragbench_dagster.store import Workspace, read_json
 
-_EVALUATORS: dict[str, type[LLMEvaluator]] = {
-    kind.name: kind
-    for kind in (Faithfulness, Relevancy, Correctness, AnswerRelevancy, ContextRelevancy, Guideline, Pairwise)
-}
 _llms: dict[tuple[str, str], GovernedLLM] = RUNTIME.registry("LLMs")
 
 
@@ -54,21 +42,27 @@ def judge_llm(judge: Judge, ws: Workspace | None) -> GovernedLLM:
     return llm
 
 
+def evaluator_class(metric: str) -> type[Any]:
+    """The class that grades `metric` where a judge is set.
+
+    Raises:
+        UserError: no judge does this metric.
+    """
+    grading = metric_of(metric).grading
+    if grading is None:
+        names = ", ".join(known.base for known in METRICS.values() if known.grading)
+        raise UserError(f"metrics: {metric!r} is none that a judge does; there are {names}")
+    return class_of(grading.llm)
+
+
 def build_llm_evaluator(metric: str, judge: Judge, ws: Workspace | None, llm: Any) -> LLMEvaluator:
-    """The evaluator of `metric` with LlamaIndex's template or the user's own.
+    """The evaluator of `metric` with its own template or the user's.
 
     Raises:
         UserError: no such metric, or rules that are missing.
     """
-    if metric not in _EVALUATORS:
-        raise UserError(f"metrics: {metric!r} is none that a judge does; there are {', '.join(_EVALUATORS)}")
-    kind = _EVALUATORS[metric]
-    options: dict[str, Any] = {}
-    if kind is Guideline:
-        if not judge.guidelines:
-            raise UserError("judge.guidelines: empty; list the rules that the guideline metric checks")
-        options["guidelines"] = "\n".join(judge.guidelines)
-    evaluator = kind(llm, judge=judge, **options)
+    kind: type[LLMEvaluator] = evaluator_class(metric)
+    evaluator = kind(llm, judge=judge, **kind.options(judge))
     path = judge.templates.get(metric)
     if path:
         evaluator.update_prompts({"eval_template": own_template(path, metric, ws)})
@@ -100,7 +94,7 @@ def _logprob_threshold(evaluator: LLMEvaluator, metric: str, judge: Judge, ws: W
     threshold = accepted.get("threshold")
     if isinstance(threshold, int | float) and accepted.get("identity", {}).get("hash") == prefix(evaluator, judge):
         return float(threshold)
-    return 0.0 if isinstance(evaluator, Faithfulness) else evaluator.default_threshold
+    return evaluator.default_threshold if evaluator.logprob_threshold is None else evaluator.logprob_threshold
 
 
 def _accepted(path: Path, metric: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from ragbench_dagster.evaluation.judge.parse_verdict import read_yes_no, split_j
 from ragbench_dagster.evaluation.judge.reply import FEEDBACK, Reply, plain
 from ragbench_dagster.evaluation.judge.templates import stock_template
 from ragbench_dagster.records import Item, Verdict
+from ragbench_dagster.settings import Judge
 from ragbench_dagster.store import digest
 
 
@@ -45,6 +46,7 @@ class YesNoEvaluator(LLMEvaluator):
     """Score 1 for YES and 0 for NO; read by log-probabilities, logit P(yes) - logit P(no)."""
 
     version = "1"
+    logprob_threshold = 0.0  # YES is as likely as NO
     reminder = "Give your verdict only, in one word: YES or NO."
 
     def read(self, reply: Reply) -> Verdict:
@@ -223,6 +225,12 @@ class Guideline(LLMEvaluator):
     def __init__(self, llm: Any = None, guidelines: str | None = None, **options: Any) -> None:
         super().__init__(llm, **options)
         self._guidelines = guidelines or DEFAULT_GUIDELINES
+
+    @classmethod
+    def options(cls, judge: Judge) -> dict[str, Any]:
+        if not judge.guidelines:
+            raise UserError("judge.guidelines: empty; list the rules that the guideline metric checks")
+        return {"guidelines": "\n".join(judge.guidelines)}
 
     def _template_of(self, given: BasePromptTemplate | str | None) -> BasePromptTemplate:
         template = super()._template_of(given)

@@ -48,7 +48,9 @@ class LLMEvaluator(BaseEvaluator):
     reminder = ""  # asks again for an unparsable reply; "": never
     default_threshold = 0.5
     needs: tuple[str, ...] = ()  # what a question must have for the metric to apply (see `evaluation.applicability`)
-    peer: type[Any]  # the LlamaIndex evaluator whose prompt is used
+    peer: type[Any]  # the LlamaIndex evaluator whose prompt is used ...
+    prompt = ""  # ... where there is none of our own, with {query}, {response}, ... as in `judge.templates`
+    logprob_threshold: float | None = None  # on the scale of log-probabilities, uncalibrated; None: default_threshold
     most = 1.0  # points that make a score of 1
 
     def __init__(
@@ -67,9 +69,20 @@ class LLMEvaluator(BaseEvaluator):
         self.threshold = self.default_threshold if score_threshold is None else score_threshold / self.most
 
     def _template_of(self, given: BasePromptTemplate | str | None) -> BasePromptTemplate:
-        return PromptTemplate(given) if isinstance(given, str) else given or stock_template(self.peer)
+        given = given or self.prompt or stock_template(self.peer)
+        return PromptTemplate(given) if isinstance(given, str) else given
 
     # -- what an evaluator says of itself
+
+    @classmethod
+    def options(cls, judge: Judge) -> dict[str, Any]:
+        """What else `__init__` takes from the settings.
+
+        Raises:
+            UserError: something that it needs is not set.
+        """
+        del judge
+        return {}
 
     def missing(self, item: Item) -> str:
         """Why the item cannot be graded; "" where it can."""

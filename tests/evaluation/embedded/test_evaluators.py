@@ -11,13 +11,13 @@ from llama_index.core.evaluation import BaseEvaluator, BatchEvalRunner
 from llama_index.core.schema import NodeWithScore, TextNode
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation.embedded import METRICS, VERSION, WEAK_NOTE, build
+from ragbench_dagster.evaluation.embedded import VERSION, WEAK_NOTE, build, judged_here
 from ragbench_dagster.records import Item
 
 CONTEXT = "The old secret keeps working for 72 hours."
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", judged_here())
 def test_each_is_a_base_evaluator_with_a_name_a_version_and_a_template_hash(metric: str) -> None:
     evaluator = build(metric)
     assert isinstance(evaluator, BaseEvaluator)
@@ -36,7 +36,7 @@ def test_it_is_called_weak() -> None:
 
 
 def test_they_run_inside_llama_indexs_own_batch_runner() -> None:
-    runner = BatchEvalRunner({metric: build(metric) for metric in METRICS}, workers=4)
+    runner = BatchEvalRunner({metric: build(metric) for metric in judged_here()}, workers=4)
     nodes = [NodeWithScore(node=TextNode(text=CONTEXT))]
     found = asyncio.run(
         runner.aevaluate_responses(
@@ -45,7 +45,7 @@ def test_they_run_inside_llama_indexs_own_batch_runner() -> None:
             reference=["72 hours", "72 hours"],
         )
     )
-    for metric in METRICS:
+    for metric in judged_here():
         good, bad = found[metric]
         assert good.passing is True
         assert (good.score or 0) > (bad.score or 0)
@@ -68,7 +68,7 @@ def test_no_text_of_any_kind_raises_or_leaves_the_scale(
     query: str, answer: str, context: str, reference: str | None
 ) -> None:
     item = Item("e", query, answer, (context, answer), reference)
-    for metric in METRICS:
+    for metric in judged_here():
         verdict = build(metric).grade_sync(item)
         assert verdict == build(metric).grade_sync(item)
         assert verdict.status in ("scored", "not_applicable")
@@ -80,11 +80,11 @@ def test_no_text_of_any_kind_raises_or_leaves_the_scale(
 
 def test_the_feedback_never_quotes_the_texts() -> None:
     item = Item("e", "zebra question", "zebra answer 99.", ("zebra context 72.",), "zebra reference 5")
-    for metric in METRICS:
+    for metric in judged_here():
         assert "zebra" not in build(metric).grade_sync(item).feedback
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", judged_here())
 def test_a_huge_answer_costs_seconds_at_most(metric: str) -> None:
     """5,000 claims against 5,000 sentences were minutes before claims and clauses were bounded."""
     answer = " ".join(f"Alice{i} likes Bob{i} {i}." for i in range(4000))
