@@ -285,7 +285,7 @@ def class_of(path: str) -> type[Any]:
 def is_known(name: str) -> bool:
     """True where `name` can stand under `metrics` without an evaluator of the user's."""
     metric = metric_of(name)
-    return metric.family == "retrieval" or (metric.family == "judged" and metric.base in METRICS)
+    return metric.k is not None or (metric.family == "judged" and metric.grading is not None)
 
 
 def is_retrieval(name: str) -> bool:
