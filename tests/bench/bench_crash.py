@@ -1,87 +1,90 @@
-"""kill -9, SIGINT and SIGTERM at seeded random moments of a night, then a rerun: the same bytes as an undisturbed run.
+"""kill -9 after every file that a night puts in place and at seeded random moments, each followed by a rerun.
 
-    python -m tests.bench.bench_crash [KILLS=30] [SEED=7]
+    python -m tests.bench.bench_crash [MOMENTS=30] [SEED=7] [LANES=2]
 
-Takes about KILLS times the length of a small night. Prints one line a kill, and ends with 1 where a byte differs.
+Afterwards every stored file (SQLite's apart) and every ledger row is as after an undisturbed night, every verdict is
+there, and the judge was asked again at most for the calls in flight. Prints one line a kill; ends with 1 otherwise.
+About a minute of CPU for eight kills.
 """
 
-import hashlib
-import json
+import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 
-DAY = "2026-11-20"
-SETTINGS = (
-    "traffic: {start: 2026-11-18, sample: {rate: 1.0}}\nsystems: {logged: {kind: logged}}\nmetrics: [relevancy]\n"
-)
-
-
-def workspace(root: Path) -> Path:
-    (root / "logs").mkdir(parents=True)
-    (root / "ragbench.yaml").write_text(SETTINGS)
-    for day in (18, 19, 20):
-        rows = (
-            {
-                "timestamp": f"2026-11-{day}T10:{n:02d}:00Z",
-                "query": f"how is topic {n % 7} set?",
-                "response": "Like so.",
-            }
-            for n in range(40)
-        )
-        (root / "logs" / f"2026-11-{day}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (root / ".key").write_text("ab" * 32 + "\n")  # equal keys, equal hashes
-    return root
+from tests.support.disturbed_nights import NIGHT, WORKERS, differences, make, outcome, paid, provider
+from tests.support.night_forks import Forks
 
 
-def start(root: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "ragbench_dagster.cli", "run", "--workspace", str(root), "--date", DAY]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-
-
-def store_bytes(root: Path) -> dict[str, str]:
-    """Digest of every file of the store that must be equal: not databases, locks, and what times name."""
-    outside = ("timings.parquet", ".lock")
-    files = (p for p in (root / "store").rglob("*") if p.is_file() and ".db" not in p.name and p.name not in outside)
-    return {
-        str(p.relative_to(root)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files if "cache" not in p.parts
-    }
-
-
-def main(kills: int, seed: int) -> int:
+def main(moments: int, seed: int, lanes: int) -> int:
     base = Path(tempfile.mkdtemp(prefix="ragbench-crash-"))
-    calm = workspace(base / "calm" / "ws")  # the report names the folder
-    begin = time.monotonic()
-    assert start(calm).wait() in (0, 1, 3)
-    length = time.monotonic() - begin
-    wanted, rng, bad = store_bytes(calm), random.Random(seed), 0
-    for number in range(kills):
-        root = workspace(base / str(number) / "ws")
-        how = rng.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM))
-        process, moment = start(root), rng.uniform(0.1, length)
-        time.sleep(moment)
-        process.send_signal(how)
-        first = process.wait()
-        last = start(root)
-        errors = last.communicate()[1]
-        found = store_bytes(root)
-        different = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
-        halves = [str(p) for p in root.rglob("*.part")]
-        print(f"{number}: {how.name} after {moment:.1f} s: {first}, then {last.returncode}; different: {different[:5]}")
-        if different or halves or last.returncode not in (0, 1, 3):
-            bad += 1
-            print(errors.decode()[-500:], halves)
-        shutil.rmtree(root)
-    print(f"{kills} interruptions, {bad} with another outcome")
+    idle: SimpleQueue[Forks] = SimpleQueue()
+    with provider() as judge:
+        first = make(base / "calm" / "ws", judge.base)
+        servers = [Forks() for _ in range(lanes)]
+        for number, server in enumerate(servers):  # each imports what a night needs
+            code, said = server.run(first if number == 0 else make(base / f"warm{number}" / "ws", judge.base))
+            assert code == NIGHT, said
+            idle.put(server)
+        calm, asked = outcome(first), paid(judge, first)
+        print(
+            f"undisturbed: {len(calm)} files and ledger rows, {asked.total()} calls, {len(asked)} prompts", flush=True
+        )
+        second = make(base / "again" / "ws", judge.base)
+        begin = time.monotonic()
+        servers[0].run(second, kill=0, seen=str(base / "places"))
+        length = time.monotonic() - begin
+        assert differences(second, calm) == []
+        assert paid(judge, second) == asked
+        places = (base / "places").read_text().splitlines()
+        rng = random.Random(seed)
+        kills: list[str | float] = [*places, *(rng.uniform(0.02, 1.0) * length for _ in range(moments))]
+        print(f"{len(places)} places, {moments} moments of a night of {length:.1f} s, seed {seed}", flush=True)
+
+        def disturbed(number: int, kill: str | float) -> tuple[bool, bool, int]:
+            """(killed, as a calm night, calls paid again)"""
+            server = idle.get()
+            root = make(base / str(number) / "ws", judge.base)
+            try:
+                if isinstance(kill, str):
+                    earlier = base / f"seen{number}"
+                    earlier.write_text("".join(place + "\n" for place in places if place != kill))
+                    code, _ = server.run(root, kill=signal.SIGKILL, seen=str(earlier))
+                else:
+                    started = server.start(root)
+                    time.sleep(kill)
+                    os.kill(started[0], signal.SIGKILL)  # not waited for yet, so the process id is still its own
+                    code, _ = server.end(started)
+                last, said = server.run(root)
+            finally:
+                idle.put(server)
+            other, calls = differences(root, calm), paid(judge, root)
+            again = calls.total() - len(calls)
+            fine = last == NIGHT and not other and calls.keys() == asked.keys() and again <= WORKERS
+            where = kill if isinstance(kill, str) else f"{kill:.2f} s"
+            print(f"{number} {where}: {code}, then {last}; paid again {again}; other: {other[:5]}", flush=True)
+            if not fine:
+                print(said[-800:], flush=True)
+            shutil.rmtree(root.parent)
+            return code == -signal.SIGKILL, fine, again
+
+        with ThreadPoolExecutor(lanes) as pool:
+            ended = list(pool.map(disturbed, range(len(kills)), kills))
+        for server in servers:
+            server.close()
     shutil.rmtree(base)
+    killed, bad, again = sum(e[0] for e in ended), sum(not e[1] for e in ended), [e[2] for e in ended]
+    print(f"{len(kills)} nights, {killed} killed in time, {bad} with another outcome; "
+          f"paid again: {sum(again)} calls, {max(again)} at most for one kill")  # fmt: skip
     return int(bad > 0)
 
 
 if __name__ == "__main__":
     given = [int(value) for value in sys.argv[1:]]
-    sys.exit(main(given[0] if given else 30, given[1] if len(given) > 1 else 7))
+    sys.exit(main(*given, *(30, 7, 2)[len(given) :]))
