@@ -15,6 +15,7 @@ from ragbench_dagster.orchestration.assets.bodies import metadata
 from ragbench_dagster.orchestration.resources import WorkspaceResource
 from ragbench_dagster.store import Workspace, read_json
 from ragbench_dagster.traffic.privacy import bad_lines
+from ragbench_dagster.traffic.scan import left_over
 
 # The one warning partitioned checks give; tried, and they work (see `_define`).
 warnings.filterwarnings(
@@ -37,7 +38,9 @@ def quarantine_rate(ws: Workspace, day: str) -> Finding:
 
 def no_personal_data_left(ws: Workspace, day: str) -> Finding:
     """An independent search of what was written finds no personal data."""
-    left = (read_json(ws.traffic(day) / "privacy.json") or {}).get("left_over", {})
+    left = left_over(ws, day)
+    if left is None:
+        return False, "not searched yet", {}
     kinds = ", ".join(f"{n} x {kind}" for kind, n in sorted(left.items()))
     return not left, f"left over: {kinds}" if left else "nothing left", {"left_over": sum(left.values())}
 

@@ -25,7 +25,7 @@ from ragbench_dagster.traffic.conversations import plan, with_turns
 from ragbench_dagster.traffic.deliveries import Resolved
 from ragbench_dagster.traffic.log_index import NAIVE, REPAIRED, Progress, throttled
 from ragbench_dagster.traffic.sampling import choose, gather, rank
-from ragbench_dagster.traffic.scan import LogIndex, scan_logs, scrubbed_metadata
+from ragbench_dagster.traffic.scan import LogIndex, privacy_file, scan_logs, scrubbed_metadata
 from ragbench_dagster.traffic.scrubbed_rows import Chosen, scrubbed_rows
 from ragbench_dagster.traffic.scrubbing.placeholders import Word
 from ragbench_dagster.traffic.scrubbing.quality import most_frequent
@@ -231,5 +231,6 @@ def _write_scrubbed(
     }
     table: pa.Table = rows_table(rows, records.SCRUBBED)
     metadata = {"fingerprint": fingerprint, "facts": json.dumps(facts, sort_keys=True)}
+    privacy_file(ws, day).unlink(missing_ok=True)  # it speaks of the rows that are replaced now
     write_table(ws.traffic(day) / "scrubbed.parquet", table, metadata)
     return facts

@@ -14,6 +14,7 @@ from typing import Any
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace, read_json, read_table, write_json
 from ragbench_dagster.traffic.ingest import replaced_file
+from ragbench_dagster.traffic.scan import left_over, privacy_file
 from ragbench_dagster.traffic.scrubbing import build_scrubber, read_labelled, residual, scrub_floor, scrub_quality
 from ragbench_dagster.traffic.scrubbing.quality import summed
 from ragbench_dagster.traffic.timestamps import last_days
@@ -53,7 +54,7 @@ def verify_days(
                 known[text] = residual([_without(text, allowed)])
             counts.update({kind: n for kind, n in known[text].items() if kind in wanted})
         found[day] = dict(sorted(counts.items()))
-        write_json(ws.traffic(day) / "privacy.json", {"left_over": found[day], "rows": table.num_rows})
+        write_json(privacy_file(ws, day), {"left_over": found[day], "rows": table.num_rows})
         if progress:
             progress("verify", done + 1, len(days))
     return found
@@ -66,15 +67,17 @@ def _without(text: str, phrases: list[str]) -> str:
 
 
 def require_clean(ws: Workspace, day: str) -> None:
-    """Refuse to go on where personal data was found, or scrubbing fell below its floor.
+    """Refuse to go on where personal data was found, or scrubbing fell below its floor; search what never was.
 
     Raises:
         UserError: names the day or the entity type.
     """
     for past in reversed(last_days(day, ws.settings.dataset.reach_days)):
-        facts = read_json(ws.traffic(past) / "privacy.json")
-        if facts and facts["left_over"]:
-            kinds = ", ".join(f"{n} x {kind}" for kind, n in sorted(facts["left_over"].items()))
+        left = left_over(ws, past)
+        if left is None:  # a run was killed in between, and the day's logs may be gone since
+            left = verify_days(ws, [past])[past]
+        if left:
+            kinds = ", ".join(f"{n} x {kind}" for kind, n in sorted(left.items()))
             raise UserError(
                 f"{past}: personal data left after scrubbing ({kinds}); add a scrub.recognizers entry and run again"
             )

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from ragbench_dagster.errors import UserError
@@ -99,15 +100,30 @@ def stale_days(ws: Workspace, index: LogIndex, until: str) -> list[str]:
 
 
 def is_current(ws: Workspace, day: str, fingerprint: str) -> bool:
-    """Whether the store holds the scrubbed requests of exactly this content."""
+    """Whether the store holds the scrubbed requests of exactly this content, searched for personal data."""
     try:
         facts = read_json(ws.traffic(day) / "facts.json") or {}
     except UserError:
         return False  # damaged: run the day again
     if facts.get("pruned"):
         return True  # retention took it, and the logs that still hold it do not bring it back
+    if not privacy_file(ws, day).exists():
+        return False  # killed before the search: no findings would read as nothing found
     scrubbed = scrubbed_metadata(ws, day)
     return facts.get("fingerprint") == fingerprint and scrubbed is not None and scrubbed["fingerprint"] == fingerprint
+
+
+def privacy_file(ws: Workspace, day: str) -> Path:
+    """What a search of the day's scrubbed requests found; there is none until that search has ended."""
+    return ws.traffic(day) / "privacy.json"
+
+
+def left_over(ws: Workspace, day: str) -> dict[str, int] | None:
+    """{entity: findings} in the day's scrubbed requests; None where they were never searched, {} without requests."""
+    facts = read_json(privacy_file(ws, day))
+    if facts is None:
+        return None if (ws.traffic(day) / "scrubbed.parquet").exists() else {}
+    return dict(facts["left_over"])
 
 
 def scrubbed_metadata(ws: Workspace, day: str) -> dict[str, Any] | None:

@@ -207,6 +207,9 @@ def test_personal_data_left_in_the_window_closes_although_no_check_ran(decided):
     again = decide(made.ws, "2026-11-20")
     assert (found.verdict, again.verdict) == ("pass", "inconclusive")
     assert again.reasons == ["personal data is left after scrubbing: 2026-11-10: 2"]
+    (made.ws.traffic("2026-11-10") / "privacy.json").unlink()
+    (made.ws.traffic("2026-11-10") / "scrubbed.parquet").touch()
+    assert decide(made.ws, "2026-11-20").reasons == ["personal data is left after scrubbing: 2026-11-10: not searched"]
 
 
 def test_scrubbing_below_its_floor_closes(decided):

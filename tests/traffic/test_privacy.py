@@ -5,9 +5,11 @@ import datetime as dt
 import pytest
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.orchestration.checks import no_personal_data_left
 from ragbench_dagster.records import SCRUBBED
 from ragbench_dagster.store import Workspace, rows_table, write_table
 from ragbench_dagster.traffic.privacy import require_clean, verify_days
+from ragbench_dagster.traffic.scan import left_over
 
 DAY = "2026-11-20"
 
@@ -40,6 +42,17 @@ def test_what_a_recogniser_missed_holds_the_release(tmp_path, text, kind):
         require_clean(ws, "2026-11-24")
     assert str(fault.value).startswith(f"{DAY}: personal data left after scrubbing (1 x {kind})")
     assert text.split()[-1] not in str(fault.value)
+
+
+def test_a_day_that_was_never_searched_is_not_clean(tmp_path):
+    """kill -9 between scrubbing and the search; the logs of that day may be deleted by now."""
+    ws = written(tmp_path, "mail ada@example.com")
+    assert left_over(ws, DAY) is None
+    assert not no_personal_data_left(ws, DAY)[0]
+    with pytest.raises(UserError, match="1 x EMAIL_ADDRESS"):
+        require_clean(ws, "2026-11-24")
+    assert left_over(ws, DAY) == {"EMAIL_ADDRESS": 1}
+    assert left_over(ws, "2026-11-21") == {}
 
 
 def test_clean_text_holds_nothing(tmp_path):

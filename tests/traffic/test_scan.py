@@ -7,6 +7,7 @@ import pytest
 
 from ragbench_dagster.traffic import log_index as index_module
 from ragbench_dagster.traffic.ingest import sample_days, scrub_days
+from ragbench_dagster.traffic.privacy import verify_days
 from ragbench_dagster.traffic.scan import scan_logs, stale_days
 
 
@@ -137,6 +138,7 @@ def test_which_settings_run_a_day_again(workspace, settings, same):
 def test_start_moved_runs_no_day_again(workspace, fake_scrubber):
     ws = workspace(FILES)
     run(ws, scan_logs(ws).days, fake_scrubber)
+    verify_days(ws, scan_logs(ws).days)
     later = workspace({}, "traffic: {start: 2026-11-21}")
     assert scan_logs(later).days == ["2026-11-21", "2026-11-22"]
     assert stale_days(later, scan_logs(later), "2026-12-01") == []
@@ -144,13 +146,18 @@ def test_start_moved_runs_no_day_again(workspace, fake_scrubber):
     assert stale_days(earlier, scan_logs(earlier), "2026-12-01") == []
 
 
-def test_a_day_is_stale_until_it_is_scrubbed_and_after_damage(workspace, fake_scrubber):
+def test_a_day_is_stale_until_it_is_scrubbed_and_searched_and_after_damage(workspace, fake_scrubber):
     ws = workspace(FILES)
     index = scan_logs(ws)
     sample_days(ws, index.days)
     assert stale_days(ws, index, "2026-12-01") == index.days
     scrub_days(ws, index.days[:2], scrubber=fake_scrubber)
+    assert stale_days(ws, index, "2026-12-01") == index.days
+    verify_days(ws, index.days[:2])
     assert stale_days(ws, index, "2026-12-01") == index.days[2:]
+    scrub_days(ws, index.days[:1], scrubber=fake_scrubber)  # what was found in other rows says nothing of these
+    assert stale_days(ws, index, "2026-12-01") == [index.days[0], *index.days[2:]]
+    verify_days(ws, index.days[:1])
     (ws.traffic("2026-11-20") / "scrubbed.parquet").write_bytes(b"PAR1 cut")
     (ws.traffic("2026-11-21") / "facts.json").write_text("{", encoding="utf-8")
     assert stale_days(ws, index, "2026-12-01") == index.days

@@ -17,6 +17,7 @@ from ragbench_dagster.reporting.night_results import Night, Scores
 from ragbench_dagster.stats.drift import BUNCHED, errors_bunched
 from ragbench_dagster.store import read_json
 from ragbench_dagster.text.format import percent, percent_below
+from ragbench_dagster.traffic.scan import left_over
 from ragbench_dagster.traffic.timestamps import last_days
 
 # Was it the system's version or the night's hours? How its calls went, and whether its errors stand together in time.
@@ -132,8 +133,10 @@ def _privacy(night: Night) -> list[Closed]:
     """Personal data left in a day of the window, or scrubbing below its floor: blocking checks."""
     found = []
     for day in reversed(last_days(night.day, night.ws.settings.dataset.reach_days)):
-        left = (read_json(night.ws.traffic(day) / "privacy.json") or {}).get("left_over") or {}
-        if left:
+        left = left_over(night.ws, day)
+        if left is None:
+            found.append(f"{day}: not searched")
+        elif left:
             found.append(f"{day}: {sum(left.values())}")
     closed = [Closed("personal data is left after scrubbing: " + ", ".join(found[:5]), "privacy")] if found else []
     below = (read_json(night.folder / "scrub_quality.json") or {}).get("below_floor") or []
