@@ -17,6 +17,7 @@ _IN_A_ROW = 20  # failed attempts without a success between them
 _PATIENCE_S = 30.0  # seconds without a success, once there was one; a third of it before
 _REFUSED_CONNECTIONS = 3  # before the first success: nobody listens there
 _BAD_REQUESTS = 5  # 400s before the first success: it is the request, not the item
+_PAGES = 4  # web pages before the first success: it is no chat API; a gateway that sends some answers in between
 
 
 class Breaker:
@@ -34,6 +35,7 @@ class Breaker:
         self._since: float | None = None  # the first attempt, or the last success
         self._row = 0
         self._bad_requests = 0
+        self._pages = 0
         self._rates = 0
         self._held: set[str] = set()  # rows that were asked to wait too long since the last success
 
@@ -77,6 +79,10 @@ class Breaker:
                     f"judge: rate limited for {silent:.0f} s without a break: {trouble.reason}; run again later"
                 )
             return
+        if kind == "page":
+            self._pages += 1
+            if not self._succeeded and self._pages >= _PAGES:
+                raise UserError(self._line(trouble))
         if kind == "connect" and not self._succeeded and self._row >= _REFUSED_CONNECTIONS:
             raise UserError(self._line(trouble))
         patience = _PATIENCE_S if self._succeeded else _PATIENCE_S / 3
@@ -108,6 +114,8 @@ class Breaker:
             "quota": f"judge: the quota is used up ({trouble.reason}); top it up and run again",
             "model": f"judge.model {judge.model!r}: the provider does not have it ({trouble.reason})",
             "address": f"judge.api_base {base}: not the address of a chat API ({trouble.reason})",
+            "page": f"judge.api_base {base}: a web page answers there, not a chat API ({trouble.reason}); correct it, or "
+            "sign in to what stands between",
             "dns": f"judge.api_base {base}: {trouble.reason}; correct it, or check the network",
             "tls": f"judge.api_base {base}: {trouble.reason}; check the certificate, and http against https",
             "connect": f"judge.api_base {base}: nobody answers there; start the server, or correct it",

@@ -20,10 +20,10 @@ from ragbench_dagster.evaluation.judge.retry_after import wait_of
 from ragbench_dagster.records import Status
 from ragbench_dagster.traffic.scrubbing.redact import redact
 
-# rate, server, connect, timeout: of the moment, tried again. refused, truncated, item: of this item.
+# rate, server, page, connect, timeout: of the moment, tried again. refused, truncated, item: of this item.
 # key, quota, address, model, parameter, dns, tls: of the settings, and end the run.
 Kind = Literal[
-    "rate", "server", "connect", "timeout", "refused", "truncated", "item",
+    "rate", "server", "page", "connect", "timeout", "refused", "truncated", "item",
     "key", "quota", "address", "model", "parameter", "dns", "tls",
 ]  # fmt: skip
 SETTINGS: frozenset[str] = frozenset(("key", "quota", "address", "model", "parameter", "dns", "tls"))
@@ -144,6 +144,8 @@ def of_answer(status: int, headers: Mapping[str, str], body: Any, now: float, pr
         return Trouble("quota", reason)
     if status == 429 or code in ("rate_limit_exceeded", "rate_limit_error", "too_many_requests"):
         return Trouble("rate", reason, wait)
+    if status == 403 and _is_page(body):  # a firewall or a portal in between; a provider says it in JSON
+        return Trouble("page", f"{status} with a web page")
     if status in (401, 403, 407) or (status == 400 and _KEY.search(message) and "valid" in message.lower()):
         return Trouble("key", reason)
     if status in (404, 400, 422) and (code == "model_not_found" or parameter == "model" or _NO_MODEL.search(message)):
@@ -153,14 +155,19 @@ def of_answer(status: int, headers: Mapping[str, str], body: Any, now: float, pr
         return Trouble("parameter", reason, parameter=named) if named else Trouble("item", reason)
     if status in (408, 409, 425) or (status >= 500 and status not in (501, 505)):
         return Trouble("server", reason, wait)
-    return Trouble("address", reason)
+    return Trouble("page", f"{status} with a web page") if _is_page(body) else Trouble("address", reason)
+
+
+def _is_page(body: Any) -> bool:
+    """A page for people, of a login, a portal or maintenance: a wrong address, or an hour in which nobody is let in."""
+    return isinstance(body, str) and body.lstrip("\ufeff \t\r\n").startswith("<")
 
 
 def of_success(body: Any, headers: Mapping[str, str], now: float, prompt: str = "") -> Trouble | None:
     """The trouble inside an HTTP 200: an error object, no choices, or something that is no JSON at all."""
     if not isinstance(body, Mapping):
-        if isinstance(body, str) and body.lstrip().startswith("<"):
-            return Trouble("address", "200 with a web page")
+        if _is_page(body):
+            return Trouble("page", "200 with a web page")
         return Trouble("server", "200 without a JSON object", wait_of(headers, body, now))
     choices = body.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None

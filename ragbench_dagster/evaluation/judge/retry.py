@@ -25,7 +25,9 @@ from ragbench_dagster.settings import Judge, Price
 _BACKOFF_S = 0.5  # doubled each attempt
 _BACKOFF_MAX_S = 30.0
 _MOST_TOKENS = 100_000_000  # of one call; a provider that reports more has not counted
-_OUTCOMES: dict[str, Outcome] = {"rate": "rate", "server": "fault", "connect": "fault", "timeout": "fault"}
+_OUTCOMES: dict[str, Outcome] = {
+    "rate": "rate", "server": "fault", "page": "fault", "connect": "fault", "timeout": "fault",
+}  # fmt: skip
 
 Send = Callable[[], Awaitable[dict[str, Any]]]  # one attempt; raises Trouble
 

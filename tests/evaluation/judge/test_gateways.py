@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from ragbench_dagster.errors import UserError
+from ragbench_dagster.evaluation.judge.circuit_breaker import Breaker
+from ragbench_dagster.evaluation.judge.provider_errors import Trouble
 from ragbench_dagster.evaluation.judge_runner import judge_answers, judge_items
 from ragbench_dagster.evaluation.ledger import Ledger
 from ragbench_dagster.records import Item
@@ -154,6 +156,46 @@ def test_a_fault_of_the_settings_ends_the_run_with_one_line(serve, judge_of, wor
     assert "\n" not in str(raised.value)
     assert "sk-abcd1234efgh" not in str(raised.value)
     assert len(provider.seen) <= 16
+
+
+PAGE = b"\n<!DOCTYPE html><html><body>Sign in to go on</body></html>"
+PAGES = {
+    "a page with 200": Act(raw=PAGE),
+    "a page with 200 that says it is JSON": Act(raw=PAGE, headers={"Content-Type": "application/json"}),
+    "a firewall's 403": Act(status=403, raw=PAGE),
+    "a page with 404": Act(status=404, raw=PAGE),
+    "maintenance with 503": Act(status=503, raw=PAGE),
+    "an empty body": Act(raw=b""),
+}
+
+
+@pytest.mark.parametrize("act", PAGES.values(), ids=PAGES)
+def test_some_pages_among_good_replies_are_asked_again_whichever_comes_first(serve, judge_of, workspace, act: Act):
+    """A tenth of all first answers, the very first among them, ended the night with a wrong address."""
+    provider = serve(lambda seen: act if seen.attempt == 1 and number(seen) % 10 == 0 else Act("YES"))
+    found = judge_items(workspace(judge_of(provider.base)), "faithfulness", items(40))
+    assert [v.status for v in found] == ["scored"] * 40
+    assert {v.attempts for v in found[::10]} == {2}
+
+
+def test_a_page_for_one_row_alone_is_that_rows_error(serve, judge_of, workspace):
+    provider = serve(lambda seen: Act(raw=PAGE) if number(seen) == 3 else Act("YES"))
+    found = judge_items(workspace(judge_of(provider.base, max_attempts=3)), "faithfulness", items(8))
+    assert [v.status for v in found] == ["scored"] * 3 + ["error"] + ["scored"] * 4
+    assert "web page" in found[3].feedback
+
+
+def test_pages_from_the_middle_of_the_night_on_are_a_provider_that_is_down(judge_of):
+    now = [0.0]
+    watch = Breaker(judge_of("http://localhost/v1"), clock=lambda: now[0])
+    watch.sent()
+    watch.success()
+    page = Trouble("page", "200 with a web page")
+    for now[0] in range(2, 42, 2):  # nineteen more without a success, over 38 seconds
+        if now[0] < 40:
+            watch.check(page)
+    with pytest.raises(UserError, match=r"provider is down: 20 attempts in a row failed, the last with .* web page"):
+        watch.check(page)
 
 
 @pytest.mark.parametrize(
