@@ -20,11 +20,22 @@ from tests.support.canary_bytes import found_in
 from tests.support.canary_world import DAYS, SECRETS, Plants, Service, judge, system, write_workspace
 
 # Each command as the command line runs it, in one process: starting thirty would take minutes.
+# A line `!module:function TEXT` makes that function fail with TEXT, for the next command alone.
 DRIVER = """\
-import logging, sys, time
+import importlib, logging, sys, time
 logging.basicConfig(level=logging.DEBUG, stream=sys.stderr, force=True)
 from ragbench_dagster import cli
+broken = []
 for line in open(sys.argv[1], encoding="utf-8"):
+    if line.startswith("!"):
+        place, _, text = line[1:].strip().partition(" ")
+        module, function = place.split(":")
+        module = importlib.import_module(module)
+        def fail(*_, text=text, **__):
+            raise ValueError(text)
+        broken.append((module, function, getattr(module, function)))
+        setattr(module, function, fail)
+        continue
     sys.argv = ["ragbench", *line.split()]
     before = time.process_time()
     try:
@@ -32,6 +43,8 @@ for line in open(sys.argv[1], encoding="utf-8"):
         code = 0
     except SystemExit as end:
         code = end.code
+    while broken:
+        setattr(*broken.pop())
     logging.getLogger().setLevel(logging.DEBUG)
     print(f"#CODE {code} {line.strip()}", f"{time.process_time() - before:.1f} s", file=sys.stderr, flush=True)
 """
@@ -48,6 +61,7 @@ class World:
     alerted: Service
     printed: str = ""
     codes: dict[str, int] = field(default_factory=dict)
+    broken: dict[str, int] = field(default_factory=dict)  # by the function that failed
 
     @property
     def inputs(self) -> list[Path]:
@@ -132,10 +146,50 @@ def break_and_run(world: World, env: dict[str, str]) -> None:
     )
     run(world, env, f"calibrate --date {DAYS[0]}")
     (ws / "ragbench.yaml").write_text(settings, encoding="utf-8")
+    fail_everywhere(world, env)
     with open(next((ws / "calibration").glob("maria*")), "a", encoding="utf-8") as file:
         file.write(f'{{"query": "{world.plants.mail("broken")}", "human": 1}}\n')
     run(world, env, f"run --date {DAYS[1]}")
     refused.close()
+
+
+# What each stage and command calls; a fault there quotes what it worked on, as a library's would.
+STAGES = """\
+traffic.ingest:sample_days traffic.ingest:scrub_days traffic.privacy:verify_days traffic.privacy:measure_scrubbing
+dataset.release:cut_release dataset.dedupe:measure_dedupe evaluation.answers:answer_release
+evaluation.pipeline:score_retrieval_night evaluation.pipeline:judge_night calibration.calibrate:calibrate
+reporting.pairwise:judge_pairs reporting.scores:build_scores reporting.summary:summarise reporting.leaderboard:rank
+reporting.gate.decide:decide reporting.report:write_report reporting.tracking:track
+""".split()
+COMMANDS = {
+    "traffic.preview:preview": "logs check", "traffic.scan:scan_logs": "doctor",
+    "reporting.erasure:survey": "forget --request nobody --dry-run", "reporting.retention:outdated": "prune --dry-run",
+    "reporting.report:write_report": f"report --date {DAYS[1]}", "dataset.labelling:label_queue": "label next",
+    "dataset.export:export_release": "releases export --format jsonl --out ../in/export.jsonl",
+    "reporting.reproduce:reproduce_night": f"reproduce {DAYS[1]}", "evaluation.estimate:estimate_night": "estimate",
+}  # fmt: skip
+
+
+def fail_everywhere(world: World, env: dict[str, str]) -> None:
+    tried = [(place, f"run --date {DAYS[1]}") for place in STAGES] + list(COMMANDS.items())
+    lines = []
+    for place, command in tried:
+        quoted = f"cannot read {world.plants.mail('bug')} {world.plants.card()} {world.plants.key()} here"
+        lines += [f"!ragbench_dagster.{place} {quoted}", command]
+    before, codes = len(world.printed), dict(world.codes)
+    run(world, env, *lines)
+    world.codes = codes
+    said = [line for line in world.printed[before:].split("\n") if line.startswith("#CODE ")]
+    for (place, _), line in zip(tried, said, strict=True):
+        world.broken[f"{place} {line.split(' ', 2)[2]}"] = int(line.split(" ")[1])
+
+
+def test_every_stage_and_command_failed_where_it_was_made_to(world: World) -> None:
+    assert len(world.broken) == len(STAGES) + len(COMMANDS)
+    passed = [place.split(" ")[0:2] for place, code in world.broken.items() if code != 2]
+    # What comes after the gate costs the night nothing; it is told.
+    assert passed == [["reporting.report:write_report", "run"], ["reporting.tracking:track", "run"]]
+    assert world.printed.count("internal error") >= len(STAGES) + len(COMMANDS) - 2
 
 
 def test_the_commands_ran_and_the_failures_failed(world: World) -> None:
