@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 
 from ragbench_dagster.dataset import courtesy
 from ragbench_dagster.dataset.phrases import lists_hash, read_list, read_words, strip_phrases
@@ -29,7 +30,7 @@ _LOOKALIKES = str.maketrans(
     "аеорсухіјѕԁһӏԛԝкмтвнαορνκιτυχβεηγ",
     "aeopcyxijsdhlqwkmtbhaopvkituxbeny",
 )
-_BEFORE_NFKC = str.maketrans(
+_BEFORE_NFKC: dict[int, str | None] = str.maketrans(
     {
         **{mark: f"^{digit}" for digit, mark in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},  # NFKC would read 10⁵ as 105
         "¼": " 1/4",
@@ -53,7 +54,8 @@ def _token_pattern(word: str) -> re.Pattern[str]:
     """The tokens of a case-folded text; `word` is the class of the characters words are made of."""
     return re.compile(
         rf"""
-          </?[a-z][a-z0-9_]*>                          # placeholder, or an HTML tag
+          [a-z]+(?=[\s?!,]|$)                          # a plain word: most are, and the rest need not be tried
+        | </?[a-z][a-z0-9_]*>                          # placeholder, or an HTML tag
         | (?<!\S)--[a-z0-9][\w-]*                      # --flag
         | (?<!\S)-[a-z](?=\s|$)                        # -v
         | (?<![\w.)\]%])[-+]?\.?\d+(?:[.,:/']\d+)*[{word}]*(?:\s?%)?  # -5, 10.5, 24/7, 5'10, 3g, 50%
@@ -70,6 +72,7 @@ def _token_pattern(word: str) -> re.Pattern[str]:
     )
 
 
+_TRANSLATED = frozenset(map(chr, _BEFORE_NFKC))
 _ASCII_TOKENS = _token_pattern(r"\w")
 # Most questions are words and punctuation alone. These need a closer look: a dot inside or before a word, a flag,
 # two apostrophes, three of one letter.
@@ -82,6 +85,9 @@ _WORD = re.compile(r"[^\W_]|[^\s\x00-\x7f]")
 _QUOTES = re.compile(r"[\"\u201c\u201d\u00ab\u00bb]")
 _PUNCTUATION = ',?!.-:;()"'
 _SPACES = bytes.maketrans(_PUNCTUATION.encode("ascii"), b" " * len(_PUNCTUATION))
+# Words of plain texts, as most words of a log are: a text of these alone needs no closer look. Bounded.
+_plain_words: set[str] = set()
+_PLAIN_WORDS_KEPT = 1 << 13
 _RUN = re.compile(r"([^\W\d_])\1{2,}")
 _SIZES = re.compile(r"[ivxlcdm]+|[ivx]+[a-h]|x+[sl]|w{3}")  # roman numbers (and iiia), XXL, www
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?%?")
@@ -151,9 +157,9 @@ def example_id(form: str) -> str:
 def _without_courtesy(text: str, tokens: list[str]) -> list[str]:
     """`tokens` without greetings, thanks and the like, by structure and by the phrase lists."""
     holed = "<" in text
-    at_ends = holed or not courtesy.STRONG_SIGNS.isdisjoint(tokens)
-    if not at_ends and courtesy.SIGNS.isdisjoint(tokens):
+    if not holed and courtesy.ANY_SIGNS.isdisjoint(tokens):
         return strip_phrases(tokens, False)
+    at_ends = holed or not courtesy.STRONG_SIGNS.isdisjoint(tokens)
     plain = text.rstrip("?.! ").replace(" ", "").isalpha()  # as most are: nothing parts two words
     pieces = [text] if plain else _PARTING.split(_unquoted(text))
     if len(pieces) > 1:
@@ -171,6 +177,8 @@ def _without_courtesy(text: str, tokens: list[str]) -> list[str]:
 def _unquoted(text: str) -> str:
     """A text without the quotation marks around the whole of it."""
     inner = text.strip()
+    if '"' not in inner:
+        return inner
     whole = inner[:1] == inner[-1:] == '"' and inner.count('"') == 2
     return inner[1:-1] if whole else inner
 
@@ -182,18 +190,20 @@ def _clauses(pieces: list[str], tokens: list[str]) -> list[list[str]]:
         pieces: of the text, every other one the punctuation between two.
     """
     found = _plain_pieces(pieces)
-    if [word for words in found for word in words] != tokens:
+    if list(chain.from_iterable(found)) != tokens:
         found = [tokens_of(piece) if _WORD.search(piece) else [] for piece in pieces[::2]]
-        if [word for words in found for word in words] != tokens:
+        if list(chain.from_iterable(found)) != tokens:
             return [tokens]
     clauses: list[list[str]] = []
     joins = False
-    for words, piece, mark in zip(found, pieces[::2], ["", *pieces[1::2]], strict=True):
+    whole = "".join(pieces)
+    quoted = '"' in whole or not whole.isascii()
+    for at, words in enumerate(found):
         if clauses and not joins:
-            joins = not _SENTENCE.search(mark) and courtesy.speaks_of(clauses[-1])
+            joins = courtesy.speaks_of(clauses[-1]) and not _SENTENCE.search(pieces[2 * at - 1])
         if not words:
             continue
-        if _QUOTES.search(piece):
+        if quoted and _QUOTES.search(pieces[2 * at]):
             words.append(courtesy.QUOTE)
         if joins:
             clauses[-1] += words
@@ -223,16 +233,33 @@ def tokens_of(text: str) -> list[str]:
     if text.isascii():
         folded = text.lower()
         tokens = _spaced(folded).split()
-        if "".join(tokens).isalpha() and not _TRIPLE.search(folded):
+        if _are_plain(tokens, folded):
             dotted = "." in folded or "-" in folded or "''" in folded
             if not dotted or not _EDGES.search(folded):
                 return tokens
         pattern = _ASCII_TOKENS
     else:
-        folded = unicodedata.normalize("NFKC", text.translate(_BEFORE_NFKC)).casefold()
-        folded = unicodedata.normalize("NFC", folded).translate(_BEFORE_NFKC)
+        folded = unicodedata.normalize("NFKC", _translated(text)).casefold()
+        folded = _translated(unicodedata.normalize("NFC", folded))
         pattern = _unicode_tokens()
     return _all_tokens(folded, pattern) or text.split() or [""]
+
+
+def _are_plain(tokens: list[str], folded: str) -> bool:
+    """Whether all tokens are letters, and none stands three times in a row in the `folded` text."""
+    if tokens and _plain_words.issuperset(tokens):
+        return True
+    if not "".join(tokens).isalpha() or _TRIPLE.search(folded):
+        return False
+    # An apostrophe between them parts letters of the text that are side by side in the token.
+    if len(_plain_words) < _PLAIN_WORDS_KEPT and "'" not in folded:
+        _plain_words.update(tokens)
+    return True
+
+
+def _translated(text: str) -> str:
+    """`text` by `_BEFORE_NFKC`; most texts hold no sign of it, which is quicker to see than to translate."""
+    return text if _TRANSLATED.isdisjoint(text) else text.translate(_BEFORE_NFKC)
 
 
 def _all_tokens(folded: str, pattern: re.Pattern[str]) -> list[str]:

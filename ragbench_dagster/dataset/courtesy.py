@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 
-from ragbench_dagster.dataset.phrases import is_placeholder, read_list, read_words
+from ragbench_dagster.dataset.phrases import has_placeholder, is_placeholder, read_list, read_words
 
 QUOTE = '"'
 LONGEST = 14  # words of a clause of courtesy
@@ -26,8 +27,9 @@ def _read_classes() -> dict[str, frozenset[str]]:
 
 _CLASS = _read_classes()
 _GLUE, _WHAT, _ASKING = _CLASS["glue"], _CLASS["what"], _CLASS["asking"]
+_STARTS, _BEGINS, _MENTION = _CLASS["starts"], _CLASS["begins"], _CLASS["mention"]
 _AROUND_STATE = _GLUE | _CLASS["states"] | _CLASS["being"] | _CLASS["degrees"] | _CLASS["around"]
-_NO_END = _CLASS["mention"] | _CLASS["unfinished"] | read_words("binding_words.txt")
+_NO_END = _MENTION | _CLASS["unfinished"] | read_words("binding_words.txt")
 # Whole clauses that no class of words makes.
 _FIXED = re.compile(
     r"(?:(?:and |so )?how (?:are|r|is|have|do) (?:you|u|ya|yall|it|things|life|everyone|everybody|we)|"
@@ -80,11 +82,13 @@ SIGNS = frozenset(_COMPANIONS.keys() | _CLASS["states"] | _GIVEN_NAMES | _CLASS[
 _AT_END = _CLASS["strong"] | _CLASS["states"]
 _AT_FRONT = (_AT_END | _CLASS["frames"] | _GIVEN_NAMES | {"name", "names"}) - {"me"}
 STRONG_SIGNS = _AT_FRONT
+ANY_SIGNS = SIGNS | STRONG_SIGNS
+_FRONT_ENDS = _CLASS["ends"] | _GIVEN_NAMES
 
 
 def speaks_of(clause: Sequence[str]) -> bool:
     """True for a clause that speaks of words: "how do i say hello, goodbye and thanks" goes on behind its commas."""
-    return not _CLASS["mention"].isdisjoint(clause)
+    return not _MENTION.isdisjoint(clause)
 
 
 def without_courtesy(clauses: Sequence[Sequence[str]]) -> list[str]:
@@ -102,7 +106,9 @@ def without_courtesy(clauses: Sequence[Sequence[str]]) -> list[str]:
         if not _has_content(clauses[first:shorter]):
             break
         last = shorter
-    kept = [word for clause in clauses[first:last] for word in _without_please(clause) if word != QUOTE]
+    kept = list(chain.from_iterable(map(_without_please, clauses[first:last])))
+    if QUOTE in kept:
+        kept = [word for word in kept if word != QUOTE]
     while first and len(kept) > 1 and kept[0] in ("but", "and", "so"):
         kept = kept[1:]
     return without_courteous_ends(kept)
@@ -120,21 +126,29 @@ def without_courteous_ends(tokens: list[str]) -> list[str]:
     kept = tokens
     if kept[0] not in _WHAT and not _AT_FRONT.isdisjoint(kept[:_RUN]):
         for end in range(min(_RUN, len(kept) - 2), 0, -1):
-            if kept[end] in _CLASS["starts"] and _opens(kept[:end], kept[end:]) and _has_content([kept[end:]]):
+            if (
+                kept[end] in _STARTS
+                and _may_end_front(kept[end - 1])
+                and _opens(kept[:end], kept[end:])
+                and _has_content([kept[end:]])
+            ):
                 kept = kept[end:]
                 break
     if not _AT_END.isdisjoint(kept[-_RUN:]):
         for start in range(max(2, len(kept) - _RUN), len(kept)):
-            if kept[start] in _CLASS["begins"] and _closes(kept[:start], kept[start:]):
+            if kept[start] in _BEGINS and kept[start - 1] not in _NO_END and _closes(kept[:start], kept[start:]):
                 return kept[:start]
     return kept
 
 
+def _may_end_front(word: str) -> bool:
+    """True for a word, or a placeholder, that a run of courtesy at the front can end with."""
+    return word in _FRONT_ENDS or is_placeholder(word)
+
+
 def _opens(front: Sequence[str], rest: Sequence[str]) -> bool:
-    """True when `front` is courtesy that is over where `rest` begins."""
+    """True when `front`, of which `_may_end_front` holds, is courtesy that is over where `rest` begins."""
     last = front[-1]
-    if last not in _CLASS["ends"] and last not in _GIVEN_NAMES and not is_placeholder(last):
-        return False
     if last == "you" and front[-2:-1] != ["thank"]:
         return False
     asks = rest[0] in _WHAT and rest[1] not in ("but", "and", "or")
@@ -145,8 +159,8 @@ def _opens(front: Sequence[str], rest: Sequence[str]) -> bool:
 
 
 def _closes(rest: Sequence[str], end: Sequence[str]) -> bool:
-    """True when `rest` is a question that is over where courtesy begins."""
-    if rest[-1] in _NO_END or (end[0] == "i" and end[1:2] == ["have"]):
+    """True when `rest`, whose last word can end a question, is one that is over where courtesy begins."""
+    if end[0] == "i" and end[1:2] == ["have"]:
         return False
     told = not _CLASS["strong"].isdisjoint(end) or _tells_state(end)
     return told and is_courtesy(end) and _has_content([rest])
@@ -154,7 +168,7 @@ def _closes(rest: Sequence[str], end: Sequence[str]) -> bool:
 
 def is_courtesy(clause: Sequence[str]) -> bool:
     """True for a clause that neither asks nor tells anything."""
-    if len(clause) > LONGEST or (SIGNS.isdisjoint(clause) and not any(map(is_placeholder, clause))):
+    if len(clause) > LONGEST or (SIGNS.isdisjoint(clause) and not has_placeholder(clause)):
         return False
     return _is_courtesy(tuple(clause))
 
@@ -229,7 +243,7 @@ def _introduces(clause: Sequence[str]) -> bool:
     named = _NAMED.fullmatch(text) if "name" in text or "call" in text else None
     if named:
         return not any(word in _EMPTY for word in named.groups() if word)
-    if _GIVEN_NAMES.isdisjoint(clause) and not any(map(is_placeholder, clause)):
+    if _GIVEN_NAMES.isdisjoint(clause) and not has_placeholder(clause):
         return False
     said = _IS_NAME.fullmatch(text)
     if not said and clause[-1] not in ("here", "speaking"):
@@ -255,4 +269,4 @@ def _is_signature(clause: Sequence[str]) -> bool:
 
 
 def _has_content(clauses: Sequence[Sequence[str]]) -> bool:
-    return any(word not in _EMPTY for clause in clauses for word in clause)
+    return not all(map(_EMPTY.issuperset, clauses))

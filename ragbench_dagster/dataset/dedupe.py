@@ -52,7 +52,9 @@ def _group(rows: list[dict[str, Any]], dedupe: Dedupe, ws: Workspace | None) -> 
     asks: list[int] = []
     for at, row in enumerate(rows):
         value = row.get
-        ask = (str(value("query") or ""), tuple(value("history") or ()), _label(row))
+        history = value("history")
+        labelled = "expected_doc_ids" in row or "expected_answer" in row
+        ask = (str(value("query") or ""), tuple(history) if history else (), _label(row) if labelled else "")
         i = number.setdefault(ask, len(weights))
         weight = float(value("weight") or 1.0)
         if i == len(weights):
@@ -65,6 +67,7 @@ def _group(rows: list[dict[str, Any]], dedupe: Dedupe, ws: Workspace | None) -> 
         asks.append(i)
     keys, loose = _keys(list(number))
     texts = [ask[0] for ask in number]
+    del number  # memory peaks while clusters are made
     spellings: dict[_Key, list[int]] = {}
     for i, key in enumerate(keys):
         spellings.setdefault(key, []).append(i)
@@ -88,7 +91,9 @@ def _group(rows: list[dict[str, Any]], dedupe: Dedupe, ws: Workspace | None) -> 
     for head, members in cluster(forms, dedupe, vocabulary=vocabulary).members().items():
         cluster_id = example_id(" ".join(filter(None, distinct[head])))
         names.update((distinct[i], cluster_id) for i in members)
-        best = min(members, key=lambda i: (forms[i].label is None, -forms[i].weight, forms[i].form))
+        best = head
+        if len(members) > 1:
+            best = min(members, key=lambda i: (forms[i].label is None, -forms[i].weight, forms[i].form))
         canonical.add(first_row[heaviest[best]])
     for at, (row, i) in enumerate(zip(rows, asks, strict=True)):
         key = keys[i]

@@ -76,7 +76,7 @@ def is_plain(word: str) -> bool:
 
 def deletions(word: str) -> set[str]:
     """`word` and `word` without any one letter: words one edit apart share one (symmetric deletion)."""
-    return {word, *(word[:i] + word[i + 1 :] for i in range(len(word)))}
+    return {word, *[word[:i] + word[i + 1 :] for i in range(len(word))]}
 
 
 @lru_cache(maxsize=1)
@@ -179,7 +179,9 @@ def strange_words(tokens: Sequence[str]) -> frozenset[str]:
 def is_readable(tokens: Sequence[str], wrong: str, right: str) -> bool:
     """True when a form's language is known well enough to call `wrong` an error of `right`."""
     others = [token for token in tokens if token != wrong]
-    if others and not any(map(_is_strange, others)):  # plain English around it, which most questions are
+    if others and not (
+        any(map(is_mendable, others)) and any(map(_is_strange, others))
+    ):  # plain English around it, which most questions are
         return True
     strange = strange_words([*tokens, right])
     if _is_strange(wrong) and wrong not in strange:  # a word of that language

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
 
@@ -42,21 +43,13 @@ _GREETINGS = frozenset("hi hello hey dear sorry thanks thank good yo aloha greet
 _NAMING = frozenset("of say says saying write type spell called named vs versus and or as the a an word phrase".split())
 
 
-@lru_cache(maxsize=1)
-def _second_words() -> dict[str, frozenset[str] | None]:
+def _second_words(openings: Phrases) -> dict[str, frozenset[str] | None]:
     """What may follow the first word of an opening; None where that word is an opening itself."""
     found: dict[str, frozenset[str] | None] = {}
-    for word, phrases in _lists()[0].items():
+    for word, phrases in openings.items():
         alone = any(size == 1 for size, _ in phrases)
         found[word] = None if alone else frozenset(phrase[1] for _, group in phrases for phrase in group)
     return found
-
-
-def _may_open(tokens: list[str]) -> bool:
-    if tokens[0] not in (seconds := _second_words()):
-        return False
-    following = seconds[tokens[0]]
-    return following is None or (len(tokens) > 1 and tokens[1] in following)
 
 
 def _by(name: str, end: int) -> Phrases:
@@ -71,14 +64,18 @@ def _by(name: str, end: int) -> Phrases:
     }
 
 
-@lru_cache(maxsize=1)
-def _lists() -> tuple[Phrases, Phrases, frozenset[str], Phrases]:
-    return (
-        _by("openings.txt", 0),
-        _by("closings.txt", -1),
-        frozenset(read_list("fillers.txt")),
-        _by("announcements.txt", 0),
-    )
+class _Lists:
+    """The phrase lists, as they are looked up."""
+
+    def __init__(self) -> None:
+        self.openings = _by("openings.txt", 0)
+        self.seconds = _second_words(self.openings)
+        self.closings = _by("closings.txt", -1)
+        self.fillers = frozenset(read_list("fillers.txt"))
+        self.announcements = _by("announcements.txt", 0)
+
+
+_lists = lru_cache(maxsize=1)(_Lists)
 
 
 # After these a word of politeness is one; before the others it is a verb; these open a clause behind it; these name it.
@@ -98,6 +95,11 @@ def is_placeholder(token: str) -> bool:
     return token[:1] == "<" and token[-1:] == ">" and len(token) > 2
 
 
+def has_placeholder(tokens: Sequence[str]) -> bool:
+    """One of `tokens` is a placeholder."""
+    return "<" in "".join(tokens) and any(map(is_placeholder, tokens))
+
+
 def strip_phrases(tokens: list[str], placeholders: bool = True) -> list[str]:
     """`tokens` without greetings, politeness and announced placeholders; never without any token.
 
@@ -106,12 +108,12 @@ def strip_phrases(tokens: list[str], placeholders: bool = True) -> list[str]:
     Args:
         placeholders: False where the caller knows that there is none.
     """
-    openings, closings, fillers, _ = _lists()
-    kept = _edges(tokens, openings, closings)
-    if placeholders and any(map(is_placeholder, kept)):
-        kept = _edges(_without_announcements(kept), openings, closings)
-    if not fillers.isdisjoint(kept):
-        kept = _edges(_without_fillers(kept, fillers) or kept, openings, closings)
+    lists = _lists()
+    kept = _edges(tokens, lists)
+    if placeholders and has_placeholder(kept):
+        kept = _edges(_without_announcements(kept, lists.announcements), lists)
+    if not lists.fillers.isdisjoint(kept):
+        kept = _edges(_without_fillers(kept, lists.fillers) or kept, lists)
     return kept
 
 
@@ -129,15 +131,18 @@ def _is_filler(tokens: list[str], at: int) -> bool:
     return after in _CLAUSE_STARTS and before not in _DETERMINERS
 
 
-def _edges(tokens: list[str], openings: Phrases, closings: Phrases) -> list[str]:
+def _edges(tokens: list[str], lists: _Lists) -> list[str]:
     kept = tokens
-    while _may_open(kept):
-        shorter = _after_opening(kept, openings[kept[0]])
+    while kept[0] in lists.seconds:
+        following = lists.seconds[kept[0]]
+        if following is not None and (len(kept) == 1 or kept[1] not in following):
+            break
+        shorter = _after_opening(kept, lists.openings[kept[0]])
         if shorter is kept:
             break
         kept = shorter
-    while kept[-1] in closings:
-        shorter = _before_closing(kept, closings[kept[-1]])
+    while kept[-1] in lists.closings:
+        shorter = _before_closing(kept, lists.closings[kept[-1]])
         if shorter is kept:
             break
         kept = shorter
@@ -158,7 +163,7 @@ def _after_opening(tokens: list[str], phrases: list[tuple[int, frozenset[tuple[s
 
 def _is_title(rest: list[str]) -> bool:
     """True for two or three words without any that asks or joins: "kitty price" behind "hello" is no question."""
-    return 1 < len(rest) < 4 and _ASKS.isdisjoint(rest) and not any(map(is_placeholder, rest))
+    return 1 < len(rest) < 4 and _ASKS.isdisjoint(rest) and not has_placeholder(rest)
 
 
 def _before_closing(tokens: list[str], phrases: list[tuple[int, frozenset[tuple[str, ...]]]]) -> list[str]:
@@ -168,9 +173,8 @@ def _before_closing(tokens: list[str], phrases: list[tuple[int, frozenset[tuple[
     return tokens
 
 
-def _without_announcements(tokens: list[str]) -> list[str]:
+def _without_announcements(tokens: list[str], announcements: Phrases) -> list[str]:
     """Drop "my name is <person>" at the front or the end, if a question remains."""
-    announcements = _lists()[3]
     kept = tokens
     start = 0
     while start < len(kept):

@@ -338,10 +338,9 @@ def _halves(word: str, present: dict[str, int]) -> list[tuple[str, str]]:
     if len(word) < 5 or not is_mendable(word):
         return []
     known = dictionary()
-    cuts = ((word[:i], word[i + 1 :]) for i in range(1, len(word) - 1))
-    return [
-        (a, b) for a, b in cuts if a in present and b in present and (a in known or b in known) and not counts(b, a)
-    ]
+    lefts = [word[:i] for i in range(1, len(word) - 1) if word[:i] in present]
+    cuts = [(a, b) for a in lefts if (b := word[len(a) + 1 :]) in present]
+    return [(a, b) for a, b in cuts if (a in known or b in known) and not counts(b, a)]
 
 
 def _missing_letter_words(table: TokenTable, row_of: dict[str, int], neighbours: _Neighbours) -> Iterator[Candidate]:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragbench_dagster.dataset import canonical
+from ragbench_dagster.dataset import canonical, courtesy
 from ragbench_dagster.dataset.canonical import both_forms, example_id, form_of, normalise
+from ragbench_dagster.dataset.phrases import has_placeholder, is_placeholder
 
 SAME = [
     ("How do I reset?", "how do i   reset"),
@@ -133,3 +134,47 @@ def test_a_form_is_its_own_form_in_any_case(text: str) -> None:
     form = normalise(text)
     assert form or not text.strip() or not any(c.isprintable() and not c.isspace() for c in text)
     assert normalise(f"  {text}\n") == form
+
+
+# Shortcuts for speed change no form.
+
+NEAR_PLAIN = st.text(
+    st.sampled_from("aabx'?!,.-_/#+<>%$@1 \n\t\u00e9\u0301\u2019\u00ad\uff01\u00bd\u00b2"), max_size=14
+)
+
+
+@given(st.lists(st.text(st.sampled_from("ab'. A"), max_size=8), max_size=4), NEAR_PLAIN)
+def test_words_seen_before_change_no_tokens(before, text):
+    canonical._plain_words.clear()
+    alone = canonical.tokens_of(text)
+    for other in before:
+        canonical.tokens_of(other)
+    assert canonical.tokens_of(text) == alone
+
+
+def test_three_of_a_letter_that_an_apostrophe_parts_teach_no_plain_word():
+    canonical._plain_words.clear()
+    alone = canonical.tokens_of("baaa")
+    canonical.tokens_of("ba'aa")
+    assert canonical.tokens_of("baaa") == alone == ["baa"]
+
+
+@given(NEAR_PLAIN)
+def test_the_short_way_for_plain_words_finds_what_the_other_alternatives_find(text):
+    for pattern in (canonical._ASCII_TOKENS, canonical._unicode_tokens()):
+        others = re.compile(pattern.pattern.split("        | ", 1)[1], re.VERBOSE)
+        assert pattern.findall(text) == others.findall(text)
+
+
+@given(NEAR_PLAIN | st.text(max_size=8))
+def test_a_text_without_signs_to_translate_stays_as_it_is(text):
+    assert canonical._translated(text) == text.translate(canonical._BEFORE_NFKC)
+
+
+@given(st.lists(st.sampled_from(["<person>", "<", "<>", "a<b>", "what", "is"]), max_size=4))
+def test_a_placeholder_is_seen_among_tokens(tokens):
+    assert has_placeholder(tokens) == any(map(is_placeholder, tokens))
+
+
+def test_without_any_sign_no_courtesy_is_looked_for():
+    assert courtesy.SIGNS | courtesy.STRONG_SIGNS <= courtesy.ANY_SIGNS
