@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.results import Manifest
+from ragbench_dagster.results import GateDecision, Manifest
 from ragbench_dagster.store import Workspace, read_json, read_table
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ class Night:
         return self.ws.result(self.day, Manifest) or Manifest(release="")
 
     @cached_property
-    def gate(self) -> dict[str, Any]:
-        """The gate's verdict with its reasons and rows."""
-        return dict(read_json(self.ws.night(self.day) / "gate.json") or {})
+    def gate(self) -> GateDecision | None:
+        """The gate's verdict with its reasons and rows; None where the night was not decided."""
+        return self.ws.result(self.day, GateDecision)
 
     @cached_property
     def scores(self) -> pd.DataFrame:

@@ -24,7 +24,7 @@ from ragbench_dagster.commands.options import (
     say,
 )
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.results import Manifest
+from ragbench_dagster.results import GateDecision, Manifest
 from ragbench_dagster.store import Workspace, read_json
 
 
@@ -54,12 +54,11 @@ def run(
         for line in done.blocked:
             complain(f"stopped by a blocking check: {line}")
         sys.exit(2)
-    gate_facts = read_json(ws.night(day) / "gate.json") or {}
     if as_json:
         print_json(run_json(ws, day, done.calls_judge, done.calls_system))
     else:
         print_summary(ws, day, done.calls_judge, done.calls_system)
-    sys.exit(EXIT[gate_facts["verdict"]])
+    sys.exit(EXIT[stored_decision(ws, day).verdict])
 
 
 def day_warnings(ws: Workspace, day: str, read_now: list[str]) -> list[str]:
@@ -112,13 +111,25 @@ def print_summary(ws: Workspace, day: str, calls_judge: int, calls_system: int) 
     print(f"Judge: {manifest.judge_label} · {calls_judge:,} judge calls, {calls_system:,} system calls\n")
     for table in summary_tables(ws, day):
         print_table(table["title"], table["columns"], table["rows"])
-    print_gate(read_json(ws.night(day) / "gate.json"))
+    print_gate(stored_decision(ws, day))
 
 
-def print_gate(gate_facts: dict[str, Any]) -> None:
-    print(f"Gate: {gate_facts['verdict'].upper()}")
-    for reason in gate_facts["reasons"]:
-        print(f"  - {' '.join(str(reason).split())}")
+def stored_decision(ws: Workspace, day: str) -> GateDecision:
+    """The gate's word on a night that was decided.
+
+    Raises:
+        UserError: it was not.
+    """
+    gate = ws.result(day, GateDecision)
+    if gate is None:
+        raise UserError(f"{ws.night(day)}: the night was never decided; run: ragbench run --date {day}")
+    return gate
+
+
+def print_gate(gate: GateDecision) -> None:
+    print(f"Gate: {gate.verdict.upper()}")
+    for reason in gate.reasons:
+        print(f"  - {' '.join(reason.split())}")
 
 
 def gate(
@@ -158,7 +169,7 @@ def accept(
     ws = open_workspace(workspace)
     day = last_night(ws, night)
     entry = accept_night(ws, day, by, why)
-    verdict = (read_json(ws.night(day) / "gate.json") or {}).get("verdict")
+    verdict = stored_decision(ws, day).verdict
     if as_json:
         print_json({**structs.asdict(entry), "verdict": verdict})
         return

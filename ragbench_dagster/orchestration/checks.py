@@ -13,6 +13,7 @@ import dagster as dg
 from ragbench_dagster.metrics import metric_of
 from ragbench_dagster.orchestration.assets.bodies import metadata
 from ragbench_dagster.orchestration.resources import WorkspaceResource
+from ragbench_dagster.results import GateDecision
 from ragbench_dagster.store import Workspace, read_json
 from ragbench_dagster.traffic.privacy import bad_lines
 from ragbench_dagster.traffic.scan import left_over
@@ -141,22 +142,20 @@ def judge_drift(ws: Workspace, day: str) -> Finding:
 
 def thresholds(ws: Workspace, day: str) -> Finding:
     """The gate's word for the night."""
-    gate = read_json(ws.night(day) / "gate.json") or {}
-    reasons = "; ".join(gate.get("reasons", [])[:10])
-    return gate.get("verdict") == "pass", f"{gate.get('verdict', 'not decided')}: {reasons}", {}
+    gate = ws.result(day, GateDecision)
+    if gate is None:
+        return False, "not decided: ", {}
+    return gate.verdict == "pass", f"{gate.verdict}: {'; '.join(gate.reasons[:10])}", {}
 
 
 def latency_budget(ws: Workspace, day: str) -> Finding:
     """Latency percentiles stay within the thresholds that name one."""
-    gate = read_json(ws.night(day) / "gate.json") or {}
-    late = [
-        r
-        for r in gate.get("rows", [])
-        if metric_of(str(r.get("metric", ""))).family == "latency" and r.get("verdict") == "fail"
-    ]
+    gate = ws.result(day, GateDecision)
+    rows = gate.rows if gate else []
+    late = [r for r in rows if metric_of(r.metric).family == "latency" and r.verdict == "fail"]
     return (
         not late,
-        "; ".join(f"{r['system']} {r['metric']}" for r in late[:10]) or "within budget",
+        "; ".join(f"{r.system} {r.metric}" for r in late[:10]) or "within budget",
         {"late": len(late)},
     )
 

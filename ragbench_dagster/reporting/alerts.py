@@ -20,6 +20,7 @@ from typing import Any
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.io.inputs import Undecodable, decoded
+from ragbench_dagster.results import GateDecision
 from ragbench_dagster.store import Workspace, read_json, write_text
 from ragbench_dagster.text.format import safe_terminal
 
@@ -48,16 +49,14 @@ def alert_night(ws: Workspace, day: str) -> dict[str, Any] | None:
 
     An inconclusive gate is told too: the night did not pass, and somebody must do what its reasons say.
     """
-    gate = read_json(ws.night(day) / "gate.json") or {}
+    gate = ws.result(day, GateDecision)
     kinds, lines = [], []
-    verdict = gate.get("verdict")
-    if verdict in ("fail", "inconclusive"):
-        kinds.append(f"gate: {verdict}")
-        reasons = [str(r) for r in gate.get("reasons") or []]
-        lines.append(f"Gate of {day}: {verdict.upper()}")
-        lines += [f"- {reason}" for reason in reasons[:MAX_REASONS]]
-        if len(reasons) > MAX_REASONS:
-            lines.append(f"- and {len(reasons) - MAX_REASONS} more")
+    if gate is not None and gate.verdict != "pass":
+        kinds.append(f"gate: {gate.verdict}")
+        lines.append(f"Gate of {day}: {gate.verdict.upper()}")
+        lines += [f"- {reason}" for reason in gate.reasons[:MAX_REASONS]]
+        if len(gate.reasons) > MAX_REASONS:
+            lines.append(f"- and {len(gate.reasons) - MAX_REASONS} more")
     for line in _drift(ws, day):
         kinds.append("judge drifted")
         lines.append(line)

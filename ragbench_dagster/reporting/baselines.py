@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.metrics import is_judged
 from ragbench_dagster.reporting.night_results import Night, Scores, nights_before
-from ragbench_dagster.results import Stored
+from ragbench_dagster.results import GateDecision, Stored
 from ragbench_dagster.store import Workspace, digest, read_json, read_struct, write_json
 
 GATE = "the gate"
@@ -94,7 +94,7 @@ def accept_night(ws: Workspace, day: str, by: str, why: str, when: str | None = 
         if not value.strip():
             raise UserError(f"accept needs {name}: who accepts a night, and why, stands beside every later comparison")
     night = Night.open(ws.sampled(0), day)
-    if read_json(night.folder / "gate.json") is None:
+    if ws.sampled(0).result(day, GateDecision) is None:
         raise UserError(f"{night.folder}: the night was never decided; run: ragbench run --date {day}")
     stamp = when or datetime.now(UTC).isoformat(timespec="seconds")
     versions = dict(night.manifest.systems)
@@ -254,8 +254,8 @@ class Baselines:
 
     def last_passed(self, system: str) -> Baseline | None:
         for day in nights_before(self.full, self.before):
-            gate = read_json(self.full.night(day) / "gate.json")
-            if gate and gate.get("verdict") == "pass" and (other := self.opened(day)) and system in other.systems:
+            gate = self.full.result(day, GateDecision)
+            if gate and gate.verdict == "pass" and (other := self.opened(day)) and system in other.systems:
                 return Baseline(f"night {day}", other, system)
         return None
 

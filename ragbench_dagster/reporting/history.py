@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from ragbench_dagster.metrics import metric_of
-from ragbench_dagster.results import Manifest
-from ragbench_dagster.store import Workspace, read_json
+from ragbench_dagster.results import GateDecision, Manifest
+from ragbench_dagster.store import Workspace
 
 
 def nights(ws: Workspace) -> list[str]:
@@ -82,12 +82,12 @@ def _best(ws: Workspace, found: list[tuple[str, str, dict[str, Any]]], metric: s
 
 def _conditions(ws: Workspace, day: str) -> dict[str, Any]:
     manifest = ws.result(day, Manifest) or Manifest(release="")
-    gate = read_json(ws.night(day) / "gate.json") or {}
+    gate = ws.result(day, GateDecision)
     return {
         "release": manifest.release,
         "systems": manifest.systems,
         "judge": manifest.judge_model,
         "templates": manifest.templates,
         "code_version": manifest.code_version,
-        "gate": gate.get("verdict"),
+        "gate": gate.verdict if gate else None,
     }

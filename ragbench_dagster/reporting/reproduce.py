@@ -25,7 +25,7 @@ from ragbench_dagster.reporting.gate.decide import decide
 from ragbench_dagster.reporting.leaderboard import rank
 from ragbench_dagster.reporting.scores import build_scores
 from ragbench_dagster.reporting.summary import summarise
-from ragbench_dagster.results import Manifest
+from ragbench_dagster.results import GateDecision, Manifest
 from ragbench_dagster.settings import Settings
 from ragbench_dagster.store import Workspace, read_json, read_table, write_table
 
@@ -75,7 +75,8 @@ def _shadow(ws: Workspace, day: str, manifest: Manifest, root: Path) -> Workspac
     for path in ws.store.iterdir():
         if path not in (nights, accepted_path(ws)) and path.name != ".lock":
             (shadow.store / path.name).symlink_to(path)
-    keep_until(ws, shadow, (read_json(ws.night(day) / "gate.json") or {}).get("accepted"))
+    gate = ws.result(day, GateDecision)
+    keep_until(ws, shadow, gate.accepted if gate else None)
     for path in nights.iterdir():
         if path.name != day:
             (shadow.night(day).parent / path.name).symlink_to(path)

@@ -18,6 +18,7 @@ from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.checkpoint import Checkpoint
 from ragbench_dagster.reporting.baselines import needed_nights
 from ragbench_dagster.reporting.erased_nights import nights_of, surviving_answers
+from ragbench_dagster.results import GateDecision
 from ragbench_dagster.store import Workspace, read_json, write_json
 from ragbench_dagster.traffic.timestamps import last_days
 
@@ -63,7 +64,7 @@ def _measures(ws: Workspace) -> set[str]:
     passed = [
         day
         for night, day in nights_of(ws)
-        if not night.sample and (read_json(night.night(day) / "gate.json") or {}).get("verdict") == "pass"
+        if not night.sample and (gate := night.result(day, GateDecision)) and gate.verdict == "pass"
     ]
     return needed_nights(ws) | named | set(passed[-1:])
 

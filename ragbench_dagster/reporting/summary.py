@@ -61,6 +61,7 @@ from ragbench_dagster.reporting.judge_correction import Corrector, correctors
 from ragbench_dagster.reporting.night_results import Mask, Night, Scores
 from ragbench_dagster.reporting.night_tables import summary_tables, trend, worst_rows
 from ragbench_dagster.reporting.pairwise import pairwise_results
+from ragbench_dagster.results import GateDecision
 from ragbench_dagster.stats.change import Chain
 from ragbench_dagster.store import Workspace, finite, read_json, write_json, write_table
 
@@ -223,5 +224,6 @@ def summary_for_json(ws: Workspace, day: str) -> dict[str, Any]:
                 "coverage": min(1.0, times["n"] / asked) if asked else None,
             }
         systems[name] = found
-    gate = read_json(ws.night(day) / "gate.json") or {}
-    return finite({"systems": systems, "gate": {"verdict": gate.get("verdict"), "reasons": gate.get("reasons", [])}})
+    gate = ws.result(day, GateDecision)
+    decided = {"verdict": gate.verdict if gate else None, "reasons": gate.reasons if gate else []}
+    return finite({"systems": systems, "gate": decided})

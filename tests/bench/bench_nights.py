@@ -21,7 +21,8 @@ from ragbench_dagster.orchestration.event_log import drop_runs
 from ragbench_dagster.orchestration.runs import run_night
 from ragbench_dagster.reporting.retention import drop, outdated
 from ragbench_dagster.reporting.summary import summary_for_json
-from ragbench_dagster.store import Workspace, read_json
+from ragbench_dagster.results import GateDecision, Manifest
+from ragbench_dagster.store import Workspace
 from tests.support.sample_workspace import SAMPLE, SETTINGS, sample_days
 
 FLAT = 0.05  # of the memory after the first nights
@@ -57,7 +58,7 @@ def size_mb(folder: Path) -> float:
 def figures(ws: Workspace, day: str) -> dict[str, Any]:
     systems = summary_for_json(ws, day)["systems"]
     kept = {s: {m: v for m, v in ms.items() if "latency" not in m} for s, ms in systems.items()}
-    return {"release": (read_json(ws.night(day) / "manifest.json") or {})["release"], "systems": kept}
+    return {"release": ws.result(day, Manifest).release, "systems": kept}
 
 
 def main(nights: int) -> int:
@@ -85,7 +86,7 @@ def main(nights: int) -> int:
                   f".dagster {(home[-1] - home[WARM]) / a_night:.3f} MB")  # fmt: skip
         print(
             "last verdicts:",
-            json.dumps({d: (read_json(ws.night(d) / "gate.json") or {}).get("verdict") for d in days[-3:]}),
+            json.dumps({d: getattr(ws.result(d, GateDecision), "verdict", None) for d in days[-3:]}),
         )
         for day in (days[len(days) // 2], days[-1]):
             alone = make(Path(folder) / f"fresh-{day}")

@@ -226,8 +226,8 @@ def test_what_people_saw_replaces_what_the_judge_showed(two_nights):
     assert change.value == pytest.approx(-250 / 600)
     gate = decide(ws, DAY)
     assert gate.verdict == "fail"
-    (row,) = (r for r in gate.rows if r["part"] == "overall")
-    assert (row["basis"], row["value"]) == ("pairs", pytest.approx(-250 / 600))
+    (row,) = (r for r in gate.rows if r.part == "overall")
+    assert (row.basis, row.value) == ("pairs", pytest.approx(-250 / 600))
 
     fill(path, lambda row: 1)  # people see no change at all
     assert decide(ws, DAY).verdict == "pass"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ragbench_dagster.store import read_json, read_table
+from ragbench_dagster.results import GateDecision
+from ragbench_dagster.store import read_struct, read_table
 
 SETTINGS = (
     "traffic: {start: 2026-11-19, sample: {rate: 1.0}}\nsystems: {logged: {kind: logged}}\nmetrics: [relevancy]\n"
@@ -186,7 +187,7 @@ def test_kill_9_in_the_middle_loses_nothing_and_the_next_run_finishes(workspace)
     done, said = night(root)
     assert done.returncode == 3, done.stderr
     assert said["release"]["examples"] == 4
-    assert read_json(root / "store" / "nights" / "2026-11-24" / "gate.json")["verdict"] == "inconclusive"
+    assert read_struct(root / "store" / "nights" / "2026-11-24" / "gate.json", GateDecision).verdict == "inconclusive"
     no_half_files(root)
 
 

@@ -9,7 +9,7 @@ import pytest
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.orchestration.instance import open_instance
 from ragbench_dagster.orchestration.runs import choose_day, run_night
-from ragbench_dagster.results import Manifest
+from ragbench_dagster.results import GateDecision, Manifest
 from ragbench_dagster.store import Workspace, read_json, read_table
 from tests.support.sample_workspace import LAST, store_bytes
 
@@ -32,8 +32,8 @@ def test_a_new_workspace_catches_up_in_one_run_and_a_second_night_changes_nothin
     assert done.calls_system > 0
     assert done.calls_judge > 0
     assert runs_of(ws) == [("catch_up", "2026-11-18", "2026-11-21"), ("nightly", LAST, LAST)]
-    gate = read_json(ws.night(LAST) / "gate.json")
-    assert gate["verdict"] == "inconclusive"  # there are no thresholds: nothing to decide
+    gate = ws.result(LAST, GateDecision)
+    assert gate.verdict == "inconclusive"  # there are no thresholds: nothing to decide
     before = store_bytes(ws)
     again = run_night(ws, LAST)
     assert (again.caught_up, again.calls_system, again.calls_judge) == ([], 0, 0)

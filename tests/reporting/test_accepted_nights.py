@@ -9,7 +9,7 @@ from ragbench_dagster.reporting.gate.decide import decide
 from ragbench_dagster.reporting.night_results import Night
 from ragbench_dagster.reporting.reproduce import keep_until
 from ragbench_dagster.reporting.summary import summarise
-from ragbench_dagster.store import read_json
+from ragbench_dagster.results import GateDecision
 
 N = 1000
 HEAD = "metrics: ['hit_rate@5', faithfulness]\nsystems: {prod: {kind: logged}}\n"
@@ -33,7 +33,7 @@ def one(made, day, values, metric="hit_rate@5", **more):
 
 
 def margin_row(found, part="overall"):
-    (row,) = [r for r in found.rows if r["kind"] == "margin" and r["part"] == part and r["metric"] == "hit_rate@5"]
+    (row,) = [r for r in found.rows if r.kind == "margin" and r.part == part and r.metric == "hit_rate@5"]
     return row
 
 
@@ -45,7 +45,7 @@ def test_the_first_night_that_passes_its_floors_is_accepted_and_no_later_one(mak
         assert one(made, day, results(1)).verdict == "pass"
     (entry,) = acceptances(made.ws)
     assert (entry.night, entry.automatic, entry.when) == ("2026-11-18", True, None)
-    assert read_json(made.ws.night("2026-11-19") / "gate.json")["accepted"] == "2026-11-18"
+    assert made.ws.result("2026-11-19", GateDecision).accepted == "2026-11-18"
 
 
 def test_the_accepted_night_run_again_with_the_same_version_renews_and_is_never_lost(maker):
@@ -78,7 +78,7 @@ def test_a_persons_acceptance_stands_until_a_person_changes_it(maker):
     accept_night(made.ws, "2026-11-19", "Ada", "release 7")
     one(made, "2026-11-18", results(1, 0.2))
     assert [e.night for e in acceptances(made.ws)] == ["2026-11-18", "2026-11-19"]
-    assert margin_row(one(made, "2026-11-20", results(1)))["baseline"] == "the accepted night 2026-11-19"
+    assert margin_row(one(made, "2026-11-20", results(1))).baseline == "the accepted night 2026-11-19"
 
 
 @pytest.mark.parametrize(("by", "why", "named"), [("", "x", "--by"), ("Ada", " ", "--why")])
@@ -109,7 +109,7 @@ def test_a_small_loss_every_night_fails_where_each_night_looks_like_the_one_befo
         verdicts.append(one(made, f"2026-11-{10 + night}", worse(values, 6 * night)).verdict)
     assert verdicts[0] == "pass"
     assert verdicts[9] == "fail"
-    reasons = read_json(made.ws.night("2026-11-19") / "gate.json")["reasons"]
+    reasons = made.ws.result("2026-11-19", GateDecision).reasons
     assert any("since the accepted night 2026-11-10" in r and "fell by 5.4 points" in r for r in reasons)
 
 
@@ -139,13 +139,13 @@ def test_the_accepted_night_is_followed_over_later_releases(maker):
     lost = worse(np.array([truth[i] for i in made.ids]), 20)
     anchor = one(made, "2026-11-17", lost, release=release)
     row = margin_row(anchor)
-    assert (row["releases"], row["baseline"]) == (1, "the accepted night 2026-11-13")
+    assert (row.releases, row.baseline) == (1, "the accepted night 2026-11-13")
     later = margin_row(one(made, "2026-11-18", worse(lost, 30), release=release))
-    assert later["value"] == pytest.approx(row["value"] - 0.030, abs=1e-9)
+    assert later.value == pytest.approx(row.value - 0.030, abs=1e-9)
     assert one(made, "2026-11-19", worse(lost, 60), release=release).verdict == "fail"
     assert needed_nights(made.ws) == {"2026-11-13", "2026-11-17"}
     summary = summarise(made.ws, "2026-11-18")["systems"]["prod"]["metrics"]["hit_rate@5"]["overall"]
-    assert summary["delta"]["value"] == pytest.approx(later["value"])
+    assert summary["delta"]["value"] == pytest.approx(later.value)
 
 
 def test_releases_that_share_too_little_ask_for_a_new_acceptance(maker):
@@ -192,7 +192,7 @@ def test_a_sampled_night_is_measured_against_the_same_examples_of_the_accepted_f
     made.calibrated(["faithfulness"], day="2026-11-18")
     found = decide(made.ws, "2026-11-18")
     row = margin_row(found)
-    assert (row["n"], row["baseline"]) == (100, "the accepted night 2026-11-18")
+    assert (row.n, row.baseline) == (100, "the accepted night 2026-11-18")
     assert found.verdict == "fail"
     assert [e.night for e in acceptances(full)] == ["2026-11-18"]
 

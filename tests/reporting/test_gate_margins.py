@@ -50,8 +50,8 @@ def test_a_large_loss_fails(against_system):
 def test_a_proven_but_harmless_loss_does_not_fail(against_system):
     """A loss of 1.5 points, certain beyond doubt, within a margin of 3: not a fail (definition F2)."""
     found = against_system(lambda old: worse(old, 15, 0))
-    (overall,) = [r for r in found.rows if r["part"] == "overall"]
-    assert overall["p"] < 0.001
+    (overall,) = [r for r in found.rows if r.part == "overall"]
+    assert overall.p < 0.001
     assert found.verdict != "fail"
 
 
@@ -65,7 +65,7 @@ def test_the_baseline_system_is_not_compared_with_itself(maker):
     made = maker(HEAD + "thresholds: {'hit_rate@5': {min: 0.5, margin: 0.03, baseline: other}}\n", n=N)
     day = made.night({"prod": {"hit_rate@5": results(1)}, "other": {"hit_rate@5": results(1)}})
     made.calibrated(["faithfulness"])
-    kinds = {(r["system"], r["kind"]) for r in decide(made.ws, day).rows if r["part"] == "overall"}
+    kinds = {(r.system, r.kind) for r in decide(made.ws, day).rows if r.part == "overall"}
     assert kinds == {("prod", "floor"), ("prod", "margin"), ("other", "floor")}
 
 
@@ -85,13 +85,13 @@ def test_the_first_night_is_decided_by_its_floors_and_later_ones_by_the_margin_t
     first = one(made, "2026-11-18", old)
     assert first.verdict == "pass"
     assert "no night is accepted yet: the floors decide until one is" in first.notes[0]
-    assert one(made, "2026-11-19", old).rows[0]["kind"] in ("floor", "margin")
+    assert one(made, "2026-11-19", old).rows[0].kind in ("floor", "margin")
     bad = one(made, "2026-11-20", worse(old, 90, 10))
     assert bad.verdict == "fail"
     assert "since the accepted night 2026-11-18" in bad.reasons[0]
     again = one(made, "2026-11-21", old)  # the failed night is no baseline
     assert again.verdict == "pass"
-    assert {r["baseline"] for r in again.rows if r["kind"] == "margin"} == {"the accepted night 2026-11-18"}
+    assert {r.baseline for r in again.rows if r.kind == "margin"} == {"the accepted night 2026-11-18"}
 
 
 def test_a_margin_alone_cannot_be_the_first_test(maker):
@@ -117,9 +117,9 @@ def test_only_shared_examples_with_equal_labels_are_compared(maker):
     release = made.make_release("2026-11-19", expected_doc_ids=relabelled)
     new = np.where(np.arange(N) % 3 == 0, 0.0, old)
     found = one(made, "2026-11-20", new, release=release)
-    (margin,) = [r for r in found.rows if r["kind"] == "margin" and r["part"] == "overall"]
-    assert margin["n"] == N - len(range(0, N, 3))
-    assert margin["value"] == 0
+    (margin,) = [r for r in found.rows if r.kind == "margin" and r.part == "overall"]
+    assert margin.n == N - len(range(0, N, 3))
+    assert margin.value == 0
     assert found.verdict == "pass"
 
 
@@ -151,4 +151,4 @@ def test_graded_scores_are_compared_by_their_paired_means(maker):
     day = made.night({"prod": {"mrr@10": np.clip(old - 0.1 * (rng.random(N) < 0.9), 0, 1)}, "other": {"mrr@10": old}})
     found = decide(made.ws, day)
     assert found.verdict == "fail"
-    assert found.rows[0]["value"] == pytest.approx(-0.067, abs=0.01)
+    assert found.rows[0].value == pytest.approx(-0.067, abs=0.01)

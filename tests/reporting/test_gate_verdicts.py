@@ -6,7 +6,8 @@ import pytest
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.reporting.gate.decide import decide
 from ragbench_dagster.reporting.summary import summarise
-from ragbench_dagster.store import read_json, write_json
+from ragbench_dagster.results import GateDecision
+from ragbench_dagster.store import write_json
 
 METRICS = "metrics: [faithfulness, 'hit_rate@5', 'mrr@10']\nsystems: {logged: {kind: logged}}\n"
 
@@ -48,7 +49,7 @@ def test_every_primary_bound_above_its_floor_passes(decided):
     found, made = decided("thresholds: {faithfulness: {min: 0.85}, 'hit_rate@5': {min: 0.80}}\n")
     assert (found.verdict, found.exit_code) == ("pass", 0)
     assert found.reasons == ["all 2 primary tests clear their limits"]
-    assert read_json(made.ws.night("2026-11-20") / "gate.json")["verdict"] == "pass"
+    assert made.ws.result("2026-11-20", GateDecision).verdict == "pass"
 
 
 def test_a_rate_proven_below_its_floor_fails_with_figures_in_the_reason(decided):
@@ -63,7 +64,7 @@ def test_a_rate_near_its_floor_is_inconclusive_and_says_how_many_examples_would_
     assert (found.verdict, found.exit_code) == ("inconclusive", 3)
     assert "examples would show it" in found.reasons[0]
     assert "would have shown in 3 of 4 nights is" in found.reasons[0]
-    assert found.rows[0]["needed"] > 400
+    assert found.rows[0].needed > 400
 
 
 def test_without_thresholds_there_is_nothing_to_pass(decided):
@@ -97,7 +98,7 @@ def test_retrieval_still_fails_while_the_judge_is_closed(decided, kind):
     found, _ = decided(text, hits=0.7, faithfulness=0.1, closed=[closed(kind)])
     assert found.verdict == "fail"
     assert "hit_rate@5" in found.reasons[0]
-    tested = {r["metric"] for r in found.rows if r["p"] is not None}
+    tested = {r.metric for r in found.rows if r.p is not None}
     assert tested == {"hit_rate@5"}  # a closed judge cannot fail its metric either
 
 
@@ -141,7 +142,7 @@ def test_what_does_not_apply_is_not_lost_coverage(decided):
 def test_no_scored_answer_is_inconclusive_and_never_zero(decided):
     found, _ = decided("thresholds: {faithfulness: {min: 0.5}}\n", faithfulness=np.array(["error"] * 400, dtype=object))
     assert found.verdict == "inconclusive"
-    assert found.rows[0]["value"] is None
+    assert found.rows[0].value is None
 
 
 def test_a_metric_that_applies_to_no_system_is_named(decided):
@@ -252,7 +253,7 @@ def test_latency_percentile(decided, p95, verdict):
 def test_few_answers_cannot_show_a_99th_percentile_and_the_gate_says_how_many_would(decided):
     found, _ = decided("thresholds: {latency_p99_ms: {max: 4000}}\n", n=250, latency=10.0)
     assert found.verdict == "inconclusive"
-    assert found.rows[0]["needed"] == 368  # smallest n with 1 - .99^n >= .975
+    assert found.rows[0].needed == 368  # smallest n with 1 - .99^n >= .975
 
 
 def test_cost_per_question(decided):
@@ -313,8 +314,8 @@ def test_the_default_floor_of_answered_is_cleared_by_a_system_that_answers_every
     day = made.night({"s": {"hit_rate@5": np.ones(300), "answered": np.ones(300)}}, release=release)
     found = decide(made.ws, day)
     assert found.verdict == "pass"
-    (row,) = [r for r in found.rows if r["metric"] == "answered" and r["kind"] == "floor"]
-    assert row["verdict"] == "pass"
+    (row,) = [r for r in found.rows if r.metric == "answered" and r.kind == "floor"]
+    assert row.verdict == "pass"
 
 
 def test_a_graded_head_that_broke_is_said_first_too(maker):

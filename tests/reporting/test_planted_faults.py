@@ -6,8 +6,7 @@ from ragbench_dagster.reporting.gate.guards import outage_of
 from ragbench_dagster.reporting.night_results import Night
 from ragbench_dagster.reporting.reproduce import reproduce_night
 from ragbench_dagster.reporting.summary import summary_tables
-from ragbench_dagster.results import Manifest
-from ragbench_dagster.store import read_json
+from ragbench_dagster.results import GateDecision, Manifest
 from tests.support.real_nights import RealNights
 
 N = 300
@@ -31,7 +30,7 @@ def test_a_crash_on_the_hard_questions_fails_by_answered_and_by_zeros(real):
     assert (row(summary, "hit_rate@5")["value"], row(summary, "hit_rate@5")["n"]) == (0.8, N)
     assert row(summary, "answered")["value"] == 0.8
     assert gate.verdict == "fail"
-    assert {r["metric"] for r in gate.rows if r["verdict"] == "fail"} == {"answered", "hit_rate@5"}
+    assert {r.metric for r in gate.rows if r.verdict == "fail"} == {"answered", "hit_rate@5"}
     facts = outage_of(Night.open(made.ws, DAY), "mine")
     assert (facts.first_pass, facts.mended, facts.missing, facts.outage) == (0.8, 0, 60, False)
     assert facts.bunched_p > 0.001
@@ -78,9 +77,9 @@ def test_answers_that_come_too_late_do_not_clear_a_ceiling(real):
         None,
         ["value", "low", "high"],
     )
-    test = next(r for r in read_json(made.ws.night(DAY) / "gate.json")["rows"] if r["kind"] == "latency")
-    assert test["verdict"] == "fail"
-    assert test["value"] is None
+    test = next(r for r in made.ws.result(DAY, GateDecision).rows if r.kind == "latency")
+    assert test.verdict == "fail"
+    assert test.value is None
     assert any("latency_p95_ms is over" in r and "inf" not in r for r in gate.reasons)
 
 

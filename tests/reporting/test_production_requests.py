@@ -150,13 +150,13 @@ def test_a_floor_on_production_decides_on_its_requests(week):
     """By its latest answers production reads 1.0 and cleared any floor; its users got .571."""
     found = gated(week, "{'hit_rate@1': {min: 0.7, slices: {b: 0.7}}}")
     assert found.verdict == "fail"
-    rows = {r["part"]: r for r in found.rows}
+    rows = {r.part: r for r in found.rows}
     shown = week.found["requests"]["metrics"]["hit_rate@1"]
-    assert (rows["overall"]["value"], rows["overall"]["low"], rows["overall"]["high"]) == pytest.approx(
+    assert (rows["overall"].value, rows["overall"].low, rows["overall"].high) == pytest.approx(
         (TRUTH, shown["low"], shown["high"])
     )
-    assert rows["overall"]["per"] == "request"
-    assert rows["b"]["value"] == pytest.approx(20 / 140)
+    assert rows["overall"].per == "request"
+    assert rows["b"].value == pytest.approx(20 / 140)
     assert found.reasons[0].startswith("logged: hit_rate@1 in b per request is 0.143 [")
     assert gated(week, "{'hit_rate@1': {min: 0.45}}").verdict == "pass"
 
@@ -172,9 +172,9 @@ def test_a_judged_floor_on_production_needs_a_judge_that_can_be_corrected_for(we
     assert found.verdict == "inconclusive"
     week.maker.calibrated(["correctness"], day=DAY)
     try:
-        (row,) = [r for r in gated(week, "{correctness: {min: 0.2}}").rows if r["metric"] == "correctness"]
-        assert row["basis"] == "calibration"
-        assert row["low"] < TRUTH < row["high"]
-        assert row["independent"] < week.found["requests"]["metrics"]["correctness"]["n_effective"]
+        (row,) = [r for r in gated(week, "{correctness: {min: 0.2}}").rows if r.metric == "correctness"]
+        assert row.basis == "calibration"
+        assert row.low < TRUTH < row.high
+        assert row.independent < week.found["requests"]["metrics"]["correctness"]["n_effective"]
     finally:
         (week.ws.night(DAY) / "calibration.json").unlink()

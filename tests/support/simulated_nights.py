@@ -12,9 +12,10 @@ from ragbench_dagster.reporting.baselines import Baseline, Pairs
 from ragbench_dagster.reporting.gate.decide import head_guards, judge_tests
 from ragbench_dagster.reporting.gate.limits import floor_test, margin_tests
 from ragbench_dagster.reporting.gate.tests import GateResult, GateTest
-from ragbench_dagster.reporting.gate.wording import Broken, broken_questions
+from ragbench_dagster.reporting.gate.wording import broken_line, broken_questions
 from ragbench_dagster.reporting.judge_correction import Corrector
 from ragbench_dagster.reporting.night_results import Scores
+from ragbench_dagster.results import BrokenHead
 from ragbench_dagster.settings import Threshold
 from ragbench_dagster.stats.agreement_tables import Table
 from ragbench_dagster.stats.correction import JudgeDraws
@@ -64,7 +65,7 @@ class Compared:
 
 def against(
     before: Scores, after: Scores, threshold: Threshold, judge: Corrector | None = None
-) -> tuple[list[GateTest], list[Broken]]:
+) -> tuple[list[GateTest], list[BrokenHead]]:
     """The tests of a margin, and the most asked questions that broke."""
     compared: Any = Compared(before, after)
     overall = GateTest("s", after.metric, "overall", "margin", -(threshold.margin or 0.0), primary=True)
@@ -76,7 +77,7 @@ def decided(before: Scores, after: Scores, threshold: Threshold, judge: Correcto
     """The gate's word on one metric with a margin."""
     tests, broken = against(before, after, threshold, judge)
     closed = head_guards(broken, {after.metric: threshold})
-    return judge_tests(tests, closed, [], 10_000, first=[b.line for b in broken], advise=False)
+    return judge_tests(tests, closed, [], 10_000, first=[broken_line(b) for b in broken], advise=False)
 
 
 def floored(after: Scores, floor: float, per: Any = "question", judge: Corrector | None = None) -> GateTest:

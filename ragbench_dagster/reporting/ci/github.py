@@ -17,6 +17,7 @@ from ragbench_dagster.reporting.ci.junit import junit
 from ragbench_dagster.reporting.failures import failing_cases
 from ragbench_dagster.reporting.gate.tests import GateResult
 from ragbench_dagster.reporting.gate.wording import plain
+from ragbench_dagster.results import GateRow
 from ragbench_dagster.store import Workspace, dumps
 from ragbench_dagster.text.format import decimal, safe_terminal
 
@@ -93,7 +94,7 @@ def step_summary(ws: Workspace, day: str, result: GateResult, room: int) -> str:
     return fit([head, *tests], title, rows, end, room)
 
 
-def _tests(rows: list[dict[str, Any]]) -> list[str]:
+def _tests(rows: list[GateRow]) -> list[str]:
     if not rows:
         return []
     lines = [
@@ -101,9 +102,9 @@ def _tests(rows: list[dict[str, Any]]) -> list[str]:
     ]
     lines.append("|---|---|---|---|---|---|---|---|---|---|\n")
     for row in rows[:200]:
-        band = f"{cell(row['low'])} to {cell(row['high'])}"
-        cells = [row["verdict"], row["system"], row["metric"], row["part"], row["kind"], row["value"]]
-        tail = [row["limit"], row["n"], row["detectable"]]
+        band = f"{cell(row.low)} to {cell(row.high)}"
+        cells = [row.verdict, row.system, row.metric, row.part, row.kind, row.value]
+        tail = [row.limit, row.n, row.detectable]
         lines.append("| " + " | ".join([*map(cell, cells), band, *map(cell, tail)]) + " |\n")
     if len(rows) > 200:
         lines.append(f"\n{len(rows) - 200} more tests are in gate.json.\n")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 from xml.etree import ElementTree
 
 from ragbench_dagster.reporting.gate.tests import GateResult
+from ragbench_dagster.results import GateRow
 
 # XML 1.0 forbids these even as references; \ufffe, \uffff and lone surrogates too.
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -20,10 +20,10 @@ def xml_text(text: str) -> str:
 
 def junit(day: str, result: GateResult) -> str:
     """The document as text, with an XML declaration."""
-    rows = [row for row in result.rows if row["severity"] == "fail"]
-    failed = [row for row in rows if row["verdict"] == "fail"]
-    skipped = [row for row in rows if row["verdict"] == "inconclusive" and not row["primary"]]
-    undecided = [row for row in rows if row["verdict"] == "inconclusive" and row["primary"]]
+    rows = [row for row in result.rows if row.severity == "fail"]
+    failed = [row for row in rows if row.verdict == "fail"]
+    skipped = [row for row in rows if row.verdict == "inconclusive" and not row.primary]
+    undecided = [row for row in rows if row.verdict == "inconclusive" and row.primary]
     gate_error = result.verdict == "inconclusive"
     suite = ElementTree.Element(
         "testsuite",
@@ -40,29 +40,29 @@ def junit(day: str, result: GateResult) -> str:
     elif gate_error:
         ElementTree.SubElement(gate, "error", message="inconclusive: " + message)
     for row in rows:
-        case = ElementTree.SubElement(
-            suite, "testcase", classname=xml_text(f"ragbench.{row['system']}"), name=_name(row)
-        )
+        case = ElementTree.SubElement(suite, "testcase", classname=xml_text(f"ragbench.{row.system}"), name=_name(row))
         said = xml_text(_said(row))
-        if row["verdict"] == "fail":
+        if row.verdict == "fail":
             ElementTree.SubElement(case, "failure", message=said)
-        elif row["verdict"] == "inconclusive":
-            ElementTree.SubElement(case, "error" if row["primary"] else "skipped", message=said)
+        elif row.verdict == "inconclusive":
+            ElementTree.SubElement(case, "error" if row.primary else "skipped", message=said)
     ElementTree.indent(suite)
     body = ElementTree.tostring(suite, encoding="unicode")
     body = body.replace("##[", "##&#91;")  # a runner obeys `##[` anywhere in a line
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{body}'
 
 
-def _name(row: dict[str, Any]) -> str:
-    part = "" if row["part"] == "overall" else f" [{row['part']}]"
-    return xml_text(f"{row['metric']}{part} {row['kind']}")
+def _name(row: GateRow) -> str:
+    part = "" if row.part == "overall" else f" [{row.part}]"
+    return xml_text(f"{row.metric}{part} {row.kind}")
 
 
-def _said(row: dict[str, Any]) -> str:
-    if row["reason"]:
-        return f"not tested: {row['reason']}"
+def _said(row: GateRow) -> str:
+    if row.reason:
+        return f"not tested: {row.reason}"
     figures = ", ".join(
-        f"{k} {row[k]:.4g}" for k in ("value", "low", "high", "limit", "p_adjusted", "detectable") if row[k] is not None
+        f"{k} {v:.4g}"
+        for k in ("value", "low", "high", "limit", "p_adjusted", "detectable")
+        if (v := getattr(row, k)) is not None
     )
-    return f"{figures}, n {row['n']}"
+    return f"{figures}, n {row.n}"

@@ -8,8 +8,6 @@ inconclusive: the rest, with what would resolve it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ragbench_dagster.calibration.labelled_answers import read_calibration
@@ -17,12 +15,20 @@ from ragbench_dagster.metrics import metric_of
 from ragbench_dagster.reporting.baselines import accept_first, accepted_name, gate_systems
 from ragbench_dagster.reporting.gate.guards import NEVER_PASS, as_rows, examples_of, guards, lines
 from ragbench_dagster.reporting.gate.production import is_production
-from ragbench_dagster.reporting.gate.tests import Closed, GateResult, GateTest, Verdict
+from ragbench_dagster.reporting.gate.tests import Closed, GateResult, GateTest
 from ragbench_dagster.reporting.gate.thresholds import Builder
-from ragbench_dagster.reporting.gate.wording import Broken, broken_questions, not_clear, plain, shown, widened
+from ragbench_dagster.reporting.gate.wording import (
+    broken_line,
+    broken_questions,
+    not_clear,
+    plain,
+    shown,
+    widened,
+)
 from ragbench_dagster.reporting.judge_correction import correctors
 from ragbench_dagster.reporting.latency import provable_excess
 from ragbench_dagster.reporting.night_results import Night
+from ragbench_dagster.results import BrokenHead, Decision, GateDecision
 from ragbench_dagster.settings import Threshold
 from ragbench_dagster.stats.power import (
     LEVEL,
@@ -33,7 +39,7 @@ from ragbench_dagster.stats.power import (
     pairs_to_pass,
     rows_to_clear,
 )
-from ragbench_dagster.store import Workspace, finite, write_json
+from ragbench_dagster.store import Workspace
 from ragbench_dagster.text.format import percent
 
 OWN_SHARE = 0.2  # `answered` is tested at its own .01, outside Holm's family
@@ -49,7 +55,7 @@ def decide(ws: Workspace, day: str) -> GateResult:
     closed = guards(night)
     systems = [name for name in gate_systems(night) if name in night.systems]
     tests: list[GateTest] = []
-    broken: list[Broken] = []
+    broken: list[BrokenHead] = []
     if not any(c.blocks_tests and c.system is None and c.metric is None for c in closed):
         builder = Builder(night, correctors(night, read_calibration(ws)))
         for metric, threshold in ws.settings.gate_thresholds.items():
@@ -61,28 +67,30 @@ def decide(ws: Workspace, day: str) -> GateResult:
         broken = broken_questions(builder.baselines, asked, ws.settings.gate_thresholds)
     closed += head_guards(broken, ws.settings.gate_thresholds)
     level = fail_level(ws.settings.gate.false_fails)
-    result = judge_tests(tests, closed, ws.settings.judged_metrics, examples_of(night), level, [b.line for b in broken])
-    facts = {
-        "day": day,
-        "release": night.manifest.release,
-        "sample": night.manifest.sample,
-        "verdict": result.verdict,
-        "exit_code": result.exit_code,
-        "reasons": result.reasons,
-        "notes": result.notes,
-        "closed": result.closed,
-        "tests": result.tests,
-        "rows": result.rows,
-        "level": level,
-        "broken": [b.as_dict() for b in broken],
-        "accepted": accepted_name(ws, day),
-    }
-    write_json(night.folder / "gate.json", finite(facts))
+    result = judge_tests(
+        tests, closed, ws.settings.judged_metrics, examples_of(night), level, [broken_line(b) for b in broken]
+    )
+    decision = GateDecision(
+        day=day,
+        release=night.manifest.release,
+        sample=night.manifest.sample,
+        verdict=result.verdict,
+        exit_code=result.exit_code,
+        reasons=result.reasons,
+        notes=result.notes,
+        closed=result.closed,
+        tests=result.tests,
+        rows=result.rows,
+        level=level,
+        broken=broken,
+        accepted=accepted_name(ws, day),
+    )
+    ws.write_result(day, decision)
     accept_first(night, result.verdict)
     return result
 
 
-def head_guards(broken: list[Broken], thresholds: dict[str, Threshold]) -> list[Closed]:
+def head_guards(broken: list[BrokenHead], thresholds: dict[str, Threshold]) -> list[Closed]:
     """A margin per question does not see that the questions everybody asks broke: then nothing passes."""
     closed = []
     for found in broken:
@@ -136,7 +144,7 @@ def judge_tests(
     primary = [t for t in tests if t.primary]
     asked = [t for t in primary if not t.optional]  # a default alone is nothing to decide on
     barring = _barring(closed, tests, judged)
-    verdict: Verdict = "inconclusive"
+    verdict: Decision = "inconclusive"
     if failed:
         verdict = "fail"
     elif asked and not barring and all(t.verdict == "pass" for t in primary):
@@ -148,8 +156,8 @@ def judge_tests(
     notes += [line for t in tests if t.primary and (line := widened(t))]
     notes += lines([c for c in closed if c not in barring])
     order = {"fail": 0, "inconclusive": 1, "pass": 2}
-    rows: list[dict[str, Any]] = [
-        t.as_dict()
+    rows = [
+        t.as_row()
         for t in sorted(
             tests, key=lambda t: (order[t.verdict], not t.primary, t.p is None, t.p, t.system, t.metric, t.part, t.per)
         )
@@ -169,7 +177,7 @@ def _adjust(tests: list[GateTest]) -> None:
         test.p_adjusted = p
 
 
-def _verdict(test: GateTest, level: float) -> Verdict:
+def _verdict(test: GateTest, level: float) -> Decision:
     if not test.run:
         return "inconclusive"
     if test.p_adjusted is not None and test.p_adjusted <= level and test.at_limit:
@@ -229,7 +237,7 @@ def _barring(closed: list[Closed], tests: list[GateTest], judged: list[str]) -> 
 
 
 def _reasons(
-    verdict: Verdict,
+    verdict: Decision,
     tests: list[GateTest],
     failed: list[GateTest],
     primary: list[GateTest],

@@ -14,6 +14,7 @@ from ragbench_dagster.reporting.estimates import coverage
 from ragbench_dagster.reporting.gate.production import production
 from ragbench_dagster.reporting.gate.tests import Closed
 from ragbench_dagster.reporting.night_results import Night, Scores
+from ragbench_dagster.results import ClosedGuard
 from ragbench_dagster.stats.drift import BUNCHED, errors_bunched
 from ragbench_dagster.store import read_json
 from ragbench_dagster.text.format import percent, percent_below
@@ -216,8 +217,9 @@ def _counted(scores: Scores) -> dict[str, int]:
     return statuses
 
 
-def as_rows(closed: list[Closed]) -> list[dict[str, Any]]:
-    return [{"reason": c.line, "kind": c.kind, "system": c.system, "metric": c.metric} for c in closed]
+def as_rows(closed: list[Closed]) -> list[ClosedGuard]:
+    """The guards as gate.json has them."""
+    return [ClosedGuard(c.line, c.kind, c.system, c.metric) for c in closed]
 
 
 def lines(closed: list[Closed]) -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from ragbench_dagster.results import ClosedGuard, Decision, GateRow
 from ragbench_dagster.stats.intervals import Floats
 from ragbench_dagster.stats.margins import JudgeStrength
 
-Verdict = Literal["pass", "fail", "inconclusive"]
 Kind = Literal["floor", "ceiling", "margin", "coverage", "latency", "cost"]
 
 
@@ -52,7 +52,7 @@ class GateTest:
     discordance: float | None = field(default=None, repr=False)
     times: Floats | None = field(default=None, repr=False)  # sorted, latency only
     reason: str | None = None  # why it was not run
-    verdict: Verdict = "inconclusive"
+    verdict: Decision = "inconclusive"
 
     @property
     def run(self) -> bool:
@@ -69,11 +69,9 @@ class GateTest:
     def copy(self, **changes: Any) -> GateTest:
         return replace(self, **changes)
 
-    def as_dict(self) -> dict[str, Any]:
-        found = asdict(self)
-        for inner in ("judge", "spread", "discordance", "times", "own_level", "optional"):
-            found.pop(inner)
-        return found
+    def as_row(self) -> GateRow:
+        """The test as gate.json has it."""
+        return GateRow(**{name: getattr(self, name) for name in GateRow.__struct_fields__})
 
 
 @dataclass(frozen=True)
@@ -100,10 +98,10 @@ class Closed:
 class GateResult:
     """The gate's word on a night."""
 
-    verdict: Verdict
+    verdict: Decision
     reasons: list[str]
-    rows: list[dict[str, Any]]
-    closed: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[GateRow]
+    closed: list[ClosedGuard] = field(default_factory=list)
     tests: int = 0
     notes: list[str] = field(default_factory=list)
 

@@ -6,14 +6,12 @@ floor "mine: relevancy is 0.470 [0.431, 0.510] on 640 questions; at least 0.600 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
-
 import numpy as np
 
 from ragbench_dagster.reporting.baselines import Baselines, Pairs
 from ragbench_dagster.reporting.gate.outlook import floor_advice, margin_advice
 from ragbench_dagster.reporting.gate.tests import GateTest
+from ragbench_dagster.results import BrokenHead
 from ragbench_dagster.settings import Threshold
 from ragbench_dagster.stats.power import promised_power
 from ragbench_dagster.stats.request_share import broken_head
@@ -167,39 +165,20 @@ def resolves(test: GateTest, primaries: int = 1) -> str:
 MOST_NAMED = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """The most asked questions of one system and metric that were right in the baseline and are wrong tonight."""
-
-    system: str
-    metric: str
-    baseline: str
-    looked_at: int  # the most asked questions
-    examples: list[str]  # ids, the most asked first
-    shares: list[float]  # of requests
-    net: float  # share of requests lost among the most asked, those that turned right counted against it
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @property
-    def share(self) -> float:
-        return sum(self.shares)
-
-    @property
-    def line(self) -> str:
-        named = ", ".join(self.examples[:MOST_NAMED])
-        more = len(self.examples) - MOST_NAMED
-        named += f" and {more} more" if more > 0 else ""
-        was, count = ("was", "question") if len(self.examples) == 1 else ("were", "questions")
-        return (
-            f"{self.system}: {self.metric}: {len(self.examples)} of the {self.looked_at} most asked {count} {was} right "
-            f"on {self.baseline} and {'is' if was == 'was' else 'are'} wrong tonight: together {percent(self.share)} of "
-            f"requests: {named}"
-        )
+def broken_line(broken: BrokenHead) -> str:
+    """The facts in one line."""
+    named = ", ".join(broken.examples[:MOST_NAMED])
+    more = len(broken.examples) - MOST_NAMED
+    named += f" and {more} more" if more > 0 else ""
+    was, count = ("was", "question") if len(broken.examples) == 1 else ("were", "questions")
+    return (
+        f"{broken.system}: {broken.metric}: {len(broken.examples)} of the {broken.looked_at} most asked {count} {was} right "
+        f"on {broken.baseline} and {'is' if was == 'was' else 'are'} wrong tonight: together {percent(broken.share)} of "
+        f"requests: {named}"
+    )
 
 
-def broken_questions(baselines: Baselines, systems: list[str], thresholds: dict[str, Threshold]) -> list[Broken]:
+def broken_questions(baselines: Baselines, systems: list[str], thresholds: dict[str, Threshold]) -> list[BrokenHead]:
     """What broke among the most asked, for each system and metric with a threshold; the gravest first."""
     found = []
     for (system, metric), scores in baselines.night.scores.items():
@@ -217,7 +196,7 @@ def broken_questions(baselines: Baselines, systems: list[str], thresholds: dict[
     return sorted(found, key=lambda b: (-b.share, b.system, b.metric))
 
 
-def _broken(pairs: Pairs, system: str, metric: str, baseline: str) -> Broken:
+def _broken(pairs: Pairs, system: str, metric: str, baseline: str) -> BrokenHead:
     before, after = pairs.before.per_request[pairs.old], pairs.after.per_request[pairs.new]
     weight = pairs.after.weight[pairs.new]
     lost, won = broken_head(before, after, weight), broken_head(after, before, weight)
@@ -226,7 +205,7 @@ def _broken(pairs: Pairs, system: str, metric: str, baseline: str) -> Broken:
     rows, back = lost.rows[heavy[lost.rows]], won.rows[heavy[won.rows]]
     shares = weight / weight.sum()
     ids = pairs.after.ids[pairs.new]
-    return Broken(
+    return BrokenHead(
         system, metric, baseline, lost.head, [str(i) for i in ids[rows]], np.round(shares[rows], 9).tolist(),
         float(shares[rows].sum() - shares[back].sum()),
     )  # fmt: skip

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Any
 
+from msgspec.structs import asdict, replace
+
 from ragbench_dagster.metrics import is_judged
 from ragbench_dagster.reporting.gate.production import asked, production_lines
 from ragbench_dagster.reporting.night_results import Night
@@ -12,7 +14,7 @@ from ragbench_dagster.reporting.report import cases, judges, standings
 from ragbench_dagster.reporting.report.charts import Point, trend_svg
 from ragbench_dagster.reporting.report.page_data import Card, Chart, Gate, NightView, Table
 from ragbench_dagster.reporting.report.sanitise import flat, number, percent
-from ragbench_dagster.results import Manifest
+from ragbench_dagster.results import GateDecision, GateRow, Manifest
 from ragbench_dagster.store import Workspace, read_json
 
 TREND_BYTES = 450_000  # of all trend charts with their tables
@@ -35,7 +37,7 @@ def night_view(ws: Workspace, day: str) -> NightView:
     night = Night.open(ws, day)
     manifest = night.manifest
     summary = read_json(night.folder / "summary.json") or {}
-    gate = read_json(night.folder / "gate.json") or {}
+    gate = ws.result(day, GateDecision)
     table = night.table if (night.folder / "scores.parquet").exists() else None
     failing = cases.failing_counts(table) if table is not None else {}
     embedded = _embedded(manifest)
@@ -76,16 +78,20 @@ def night_view(ws: Workspace, day: str) -> NightView:
     )
 
 
-def _gate(gate: dict[str, Any]) -> Gate:
-    verdict = gate.get("verdict") or "none"
-    tests = [{k: flat(v, 200) if isinstance(v, str) else v for k, v in t.items()} for t in gate.get("rows") or []]
+def _gate(gate: GateDecision | None) -> Gate:
+    if gate is None:
+        return Gate("none", SAYS["none"], [], [], [])
     return Gate(
-        verdict,
-        SAYS[verdict],
-        [flat(r, 500) for r in gate.get("reasons") or []],
-        [flat(n, 500) for n in gate.get("notes") or []],
-        tests[:MOST_TESTS],
+        gate.verdict,
+        SAYS[gate.verdict],
+        [flat(r, 500) for r in gate.reasons],
+        [flat(n, 500) for n in gate.notes],
+        [_flat_row(row) for row in gate.rows[:MOST_TESTS]],
     )
+
+
+def _flat_row(row: GateRow) -> GateRow:
+    return replace(row, **{name: flat(v, 200) for name, v in asdict(row).items() if isinstance(v, str)})
 
 
 def _embedded(manifest: Manifest) -> dict[str, bool]:

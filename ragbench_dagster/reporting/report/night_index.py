@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from ragbench_dagster.reporting.report.sanitise import flat
-from ragbench_dagster.results import Manifest
+from ragbench_dagster.results import GateDecision, Manifest
 from ragbench_dagster.store import Workspace, read_json
 
 MOST_METRICS = 12  # columns; the others are on the nights' own pages
@@ -42,39 +41,34 @@ def index_view(ws: Workspace) -> IndexView:
     folder = ws.night("x").parent
     days = sorted((p.parent.name for p in folder.glob("????-??-??/manifest.json")), reverse=True)
     manifests = {day: manifest for day in days if (manifest := ws.result(day, Manifest)) is not None}
-    files = {day: {n: _read(ws, day, n) for n in ("summary", "gate")} for day in days}
     metrics = list(dict.fromkeys(m for manifest in manifests.values() for m in manifest.metrics))
     rows: list[IndexRow] = []
     counts: dict[str, int] = {}
     for day, manifest in manifests.items():
-        found = files[day]
-        verdict = found["gate"].get("verdict") or "none"
+        gate = ws.result(day, GateDecision)
+        verdict = gate.verdict if gate else "none"
         counts[verdict] = counts.get(verdict, 0) + 1
-        rows += _rows(ws, manifest, found, verdict, metrics[:MOST_METRICS])
+        rows += _rows(ws, manifest, gate, metrics[:MOST_METRICS])
     order = [v for v in ("fail", "inconclusive", "pass", "none") if v in counts]
     return IndexView(flat(ws.root.name, 60), metrics[:MOST_METRICS], rows, [(v, counts[v]) for v in order])
 
 
-def _rows(ws: Workspace, manifest: Manifest, found: dict[str, Any], verdict: str, metrics: list[str]) -> list[IndexRow]:
-    summary, gate, day = found["summary"], found["gate"], manifest.day
+def _rows(ws: Workspace, manifest: Manifest, gate: GateDecision | None, metrics: list[str]) -> list[IndexRow]:
+    day = manifest.day
+    summary = read_json(ws.night(day) / "summary.json") or {}
     link = f"{day}/report.html" if (ws.night(day) / "report.html").exists() else ""
-    reasons = gate.get("reasons") or [""]
     systems = summary.get("systems") or {"–": {"metrics": {}}}
     return [
         IndexRow(
             day=day,
             link=link,
-            verdict=verdict,
+            verdict=gate.verdict if gate else "none",
             system=name,
             values=[((system["metrics"].get(m) or {}).get("overall") or {}).get("value") for m in metrics],
             examples=manifest.examples,
             release=flat(manifest.release or "", 80),
             judge=flat(manifest.judge_model or manifest.judge_label or "", 60),
-            reason=flat(reasons[0], 200),
+            reason=flat(gate.reasons[0], 200) if gate and gate.reasons else "",
         )
         for name, system in systems.items()
     ]
-
-
-def _read(ws: Workspace, day: str, name: str) -> dict[str, Any]:
-    return read_json(ws.night(day) / f"{name}.json") or {}

@@ -12,6 +12,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from ragbench_dagster.results import GateRow
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -229,7 +231,7 @@ class Gate:
     says: str  # one sentence for a reader in a hurry
     reasons: list[str]
     notes: list[str]
-    tests: list[dict[str, Any]]
+    tests: list[GateRow]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 from ragbench_dagster.metrics import is_judged
 from ragbench_dagster.reporting.report.page_data import Card, Figure, Slice, Split, Standing
 from ragbench_dagster.reporting.report.sanitise import flat, percent
+from ragbench_dagster.results import GateDecision
 
 MOST_SLICES = 60
 ORDER = {"fail": 0, "inconclusive": 1, "pass": 2, "": 3}
@@ -24,7 +25,7 @@ STATUS_WORDS = {
 
 def cards(
     summary: dict[str, Any],
-    gate: dict[str, Any],
+    gate: GateDecision | None,
     order: list[str],
     failing: dict[tuple[str, str], int],
     embedded: dict[str, bool],
@@ -52,7 +53,7 @@ def cards(
     return found
 
 
-def standing(name: str, metric: str, figures: dict[str, Any], gate: dict[str, Any], failing: int) -> Standing:
+def standing(name: str, metric: str, figures: dict[str, Any], gate: GateDecision | None, failing: int) -> Standing:
     row = figures["overall"]
     corrected, correction = corrected_figure(row)
     delta, delta_text = _delta(row)
@@ -128,24 +129,24 @@ def _delta(row: dict[str, Any]) -> tuple[Figure | None, str]:
     return Figure.of(found), f"against {flat(found.get('baseline'), 60)} on {found.get('n') or 0:,} shared questions"
 
 
-def _limits(gate: dict[str, Any], system: str, metric: str) -> tuple[float | None, float | None, str]:
+def _limits(gate: GateDecision | None, system: str, metric: str) -> tuple[float | None, float | None, str]:
     """Floor and ceiling of the overall tests of a system's metric, and the worst of their verdicts."""
     own = [
-        t for t in gate.get("rows") or []
-        if t["system"] == system and t["metric"] == metric and t["part"] == "overall"
+        t for t in (gate.rows if gate else [])
+        if t.system == system and t.metric == metric and t.part == "overall"
     ]  # fmt: skip
-    limits = {t["kind"]: t["limit"] for t in own}
-    verdict = min((t["verdict"] for t in own), key=ORDER.__getitem__, default="")
+    limits = {t.kind: t.limit for t in own}
+    verdict = min((t.verdict for t in own), key=ORDER.__getitem__, default="")
     return limits.get("floor"), limits.get("ceiling"), verdict
 
 
-def worst_slices(summary: dict[str, Any], gate: dict[str, Any]) -> tuple[list[Slice], int]:
+def worst_slices(summary: dict[str, Any], gate: GateDecision | None) -> tuple[list[Slice], int]:
     """Slices by harm, the worst first, and how many were left out.
 
     Harm is how many questions more would do well if the slice did as well as its system does overall:
     (overall - value) x n. It weighs how far a slice is below by how many questions it holds.
     """
-    tests = {(t["system"], t["metric"], t["part"]): t["verdict"] for t in gate.get("rows") or []}
+    tests = {(t.system, t.metric, t.part): t.verdict for t in (gate.rows if gate else [])}
     found = []
     for name, system in summary.get("systems", {}).items():
         for metric, figures in system["metrics"].items():

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.results import Manifest
+from ragbench_dagster.results import GateDecision, Manifest
 from ragbench_dagster.store import Workspace, digest, dumps, read_json
 from ragbench_dagster.text.format import safe_terminal
 
@@ -91,7 +91,7 @@ def night_record(ws: Workspace, day: str) -> Record:
     summary = read_json(ws.night(day) / "summary.json")
     if manifest is None or summary is None:
         raise UserError(f"{ws.night(day)}: no finished night; run: ragbench run --date {day}")
-    gate = read_json(ws.night(day) / "gate.json") or {}
+    gate = ws.result(day, GateDecision)
     identity = night_identity(ws, day)
     texts = {"conditions.json": dumps(manifest) + "\n", **_templates(ws)}
     return Record(
@@ -112,9 +112,9 @@ def night_identity(ws: Workspace, day: str) -> dict[str, str]:
     return {"night": day, "workspace": part(ws.root.name), "sample": str(ws.sample)}
 
 
-def _tags(manifest: Manifest, gate: dict[str, Any]) -> dict[str, str]:
+def _tags(manifest: Manifest, gate: GateDecision | None) -> dict[str, str]:
     tags = {
-        "gate": gate.get("verdict") or "none",
+        "gate": gate.verdict if gate else "none",
         "release": manifest.release,
         "examples": manifest.examples,
         "code_version": manifest.code_version,
@@ -158,10 +158,10 @@ def _figures(at: tuple[str, str], row: dict[str, Any]) -> dict[str, float | None
     return found
 
 
-def _note(day: str, gate: dict[str, Any]) -> str:
+def _note(day: str, gate: GateDecision | None) -> str:
     """The gate's word as Markdown; categories are in the reasons, so what would be markup is escaped."""
-    lines = [f"Night {day}: **{(gate.get('verdict') or 'no gate').upper()}**", ""]
-    lines += [f"- {_MARKUP.sub(_escaped, safe_terminal(str(reason)))}" for reason in gate.get("reasons") or []]
+    lines = [f"Night {day}: **{gate.verdict.upper() if gate else 'NO GATE'}**", ""]
+    lines += [f"- {_MARKUP.sub(_escaped, safe_terminal(str(reason)))}" for reason in (gate.reasons if gate else [])]
     return "\n".join(lines)
 
 

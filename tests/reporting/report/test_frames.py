@@ -34,7 +34,7 @@ def test_a_night_as_pandas_frames(made):
     assert list(night.examples["example_id"]) == made.ids
     assert len(night.responses) == len(night.timings) == 80
     assert set(night.responses["system"]) == {"logged", "two"}
-    assert night.gate["verdict"] == "inconclusive"
+    assert night.gate.verdict == "inconclusive"
     assert night.manifest.release == made.release
     row = night.summary.query("system == 'two' and metric == 'faithfulness' and dimension == 'overall'").iloc[0]
     assert row["value"] == 0.0

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from ragbench_dagster.reporting.report import write_report
+from ragbench_dagster.results import GateDecision
 from ragbench_dagster.store import read_json
 from tests.support.hostile_texts import CATEGORIES, DAYS, METRIC, SYSTEM, TEXTS
 from tests.support.pages import finish
@@ -58,11 +59,11 @@ def read(html):
 
 
 def test_the_verdict_and_its_reasons_come_before_everything_else(html, hostile):
-    gate = read_json(hostile.ws.night(hostile.day) / "gate.json")
-    assert gate["verdict"] == "fail"
+    gate = hostile.ws.result(hostile.day, GateDecision)
+    assert gate.verdict == "fail"
     assert html.index("✗ FAIL") < html.index("Reasons") < html.index('id="metrics"')
-    assert f"{SYSTEM}: hit_rate@5" in gate["reasons"][0]
-    assert gate["reasons"][0].split("]")[0] in "".join(Reader(html).text)
+    assert f"{SYSTEM}: hit_rate@5" in gate.reasons[0]
+    assert gate.reasons[0].split("]")[0] in "".join(Reader(html).text)
 
 
 def test_hostile_texts_make_no_element_and_no_attribute(read):
