@@ -111,7 +111,7 @@ def scrub(
 
     settings, ws = _settings(workspace)
     seen: Counter[Word] | None = Counter() if explain else None
-    write_rows(stage_scrub(need(read_rows(), text=str), build_scrubber(settings.scrub), seen))
+    write_rows(stage_scrub(need(read_rows(), text=str), build_scrubber(settings.scrub, ws.root if ws else None), seen))
     if seen is not None:
         _explain(seen, ws)
 

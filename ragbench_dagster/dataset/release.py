@@ -257,7 +257,7 @@ def scrub_labels(ws: Workspace, labels: Sequence[Label]) -> list[Label]:
         return []
     from ragbench_dagster.traffic.scrubbing import Request, build_scrubber, safe_id  # loads recognisers
 
-    scrubber = build_scrubber(ws.settings.scrub)
+    scrubber = build_scrubber(ws.settings.scrub, ws.root)
     plain = lru_cache(maxsize=1 << 16)(scrubber.plain)
     clean = scrubber.requests([Request(x.query, x.expected_answer, (), x.history) for x in labels])
     return [

@@ -196,7 +196,7 @@ def _handed_in(items: list[Item], judge: Judge, ws: Workspace | None) -> list[It
         return items
     from ragbench_dagster.traffic.scrubbing import build_scrubber, safe_id
 
-    scrubber = build_scrubber(ws.settings.scrub if ws else Scrub())
+    scrubber = build_scrubber(ws.settings.scrub if ws else Scrub(), ws.root if ws else None)
     done = scrub_texts(scrubber, [texts_of_item(item) for item in items])
     clean = [item_with(item, texts) for item, texts in zip(items, done, strict=True)]
     if ws is None:

@@ -64,6 +64,7 @@ class Session:
         self._ledger = ledger
         self._system = system
         self._ws = ws
+        self._root = ws.root if ws else None
         self._run_name = run
         self._prefix: dict[str, str] = {}
         self._entry: dict[str, Entry] = {}
@@ -113,7 +114,7 @@ class Session:
             return
         self._fresh.clear()
         if any(self._outside.values()):
-            prepare(self._scrub)
+            prepare(self._scrub, self._root)
         concurrency.run(lambda stop: self._run(pairs(), total, progress, stop))
 
     def verdicts(self, pairs: Iterable[Pair]) -> Iterator[tuple[str, Item, str, Verdict]]:
@@ -207,7 +208,7 @@ class Session:
         if self._marks[job.metric]:
             verdict = replace(verdict, details={**verdict.details, **self._marks[job.metric]})
         if self._outside[job.metric]:
-            verdict = kept_verdict(verdict, self._scrub)
+            verdict = kept_verdict(verdict, self._scrub, self._root)
         self._ledger.keep(entry, verdict)
         if verdict.status in TRANSIENT:
             self._failed[job.key] = verdict

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ragbench_dagster.evaluation.systems import Answer, Example, System
 from ragbench_dagster.masking import mask
@@ -18,6 +19,11 @@ from ragbench_dagster.settings import Scrub
 from ragbench_dagster.store import Workspace
 from ragbench_dagster.text.terms import sentences
 from ragbench_dagster.traffic.scrubbed_rows import Texts
+
+if TYPE_CHECKING:
+    from ragbench_dagster.traffic.scrubbing import Scrubber
+
+MakeScrubber = Callable[[], "Scrubber"]  # a thread has one of its own
 
 _REMEMBERED = 20_000  # passages
 
@@ -31,7 +37,7 @@ class _Cleaner:
     def __init__(self, ws: Workspace) -> None:
         from ragbench_dagster.traffic.scrubbing import build_scrubber
 
-        self._scrubber = build_scrubber(ws.settings.scrub)
+        self._scrubber = build_scrubber(ws.settings.scrub, ws.root)
         self._keyed = ws.keyed
         self._ids: dict[str, str] = {}
         self._clean: dict[str, bool] = {}  # passages come back from question to question
@@ -87,45 +93,54 @@ TEXT_LIMIT = 2_000  # of feedback and of a reply that had to be asked again
 READ_FACTOR = 2
 
 
-def prepare(settings: Scrub) -> None:
+def prepare(settings: Scrub, root: Path | None = None) -> None:
     """Load what scrubbing needs, which takes seconds: later, the calls in flight would wait for it and time out."""
-    _kept("prepared", settings, TEXT_LIMIT)
+    from ragbench_dagster.traffic.scrubbing import build_scrubber
+
+    _kept("prepared", partial(build_scrubber, settings, root), TEXT_LIMIT)
 
 
-def kept_verdict(verdict: Verdict, settings: Scrub) -> Verdict:
-    """`verdict` with every text in it scrubbed and cut to what the ledger keeps; score and status as they are."""
+def kept_verdict(verdict: Verdict, settings: Scrub, root: Path | None = None) -> Verdict:
+    """`verdict` with every text in it scrubbed and cut to what the ledger keeps; score and status as they are.
+
+    Args:
+        verdict: as a judge gave it.
+        settings: how the workspace scrubs.
+        root: its folder, where it has recognisers of its own.
+    """
+    from ragbench_dagster.traffic.scrubbing import build_scrubber
+
+    scrubber = partial(build_scrubber, settings, root)
     return replace(
         verdict,
-        feedback=_kept(verdict.feedback, settings, TEXT_LIMIT),
-        raw=_kept(verdict.raw, settings, RAW_LIMIT),
-        details=_details(verdict.details, settings),
-        served_model=_name(verdict.served_model, settings),
-        fingerprint=_name(verdict.fingerprint, settings),
+        feedback=_kept(verdict.feedback, scrubber, TEXT_LIMIT),
+        raw=_kept(verdict.raw, scrubber, RAW_LIMIT),
+        details=_details(verdict.details, scrubber),
+        served_model=_name(verdict.served_model, scrubber),
+        fingerprint=_name(verdict.fingerprint, scrubber),
     )
 
 
-def _kept(text: str, settings: Scrub, limit: int) -> str:
+def _kept(text: str, scrubber: MakeScrubber, limit: int) -> str:
     if not text:
         return text
-    from ragbench_dagster.traffic.scrubbing import build_scrubber
-
-    return build_scrubber(settings).texts([text[: READ_FACTOR * limit]])[0].text[:limit]
+    return scrubber().texts([text[: READ_FACTOR * limit]])[0].text[:limit]
 
 
-def _name(value: str | None, settings: Scrub) -> str | None:
+def _name(value: str | None, scrubber: MakeScrubber) -> str | None:
     """A model's name is one word; whatever is more is scrubbed like any text."""
     if value is None:
         return None
-    return _kept(value, settings, 200) if " " in value or "@" in value else mask(value)
+    return _kept(value, scrubber, 200) if " " in value or "@" in value else mask(value)
 
 
-def _details(value: Any, settings: Scrub) -> Any:
+def _details(value: Any, scrubber: MakeScrubber) -> Any:
     if isinstance(value, str):
-        return _kept(value, settings, TEXT_LIMIT)
+        return _kept(value, scrubber, TEXT_LIMIT)
     if isinstance(value, dict):
-        return {key: _details(inner, settings) for key, inner in value.items()}
+        return {key: _details(inner, scrubber) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_details(inner, settings) for inner in value]
+        return [_details(inner, scrubber) for inner in value]
     return value
 
 

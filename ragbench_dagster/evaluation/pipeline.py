@@ -124,7 +124,7 @@ def stored_id(ws: Workspace) -> Callable[[str], str]:
     """How an id of the corpus or of a label is written in the store."""
     from ragbench_dagster.traffic.scrubbing import build_scrubber, safe_id
 
-    plain = build_scrubber(ws.settings.scrub).plain
+    plain = build_scrubber(ws.settings.scrub, ws.root).plain
     return lambda name: safe_id(name, plain, ws.keyed)
 
 

@@ -65,7 +65,7 @@ def marks_of(ws: Workspace, users: Sequence[str], requests: Sequence[str], texts
     if texts:
         from ragbench_dagster.traffic.scrubbing import build_scrubber
 
-        scrubber = build_scrubber(ws.settings.scrub)
+        scrubber = build_scrubber(ws.settings.scrub, ws.root)
         found += [text_mark(ws, form) for text in texts for form in (text, scrubber.plain(text))]
     return list(dict.fromkeys(found))
 

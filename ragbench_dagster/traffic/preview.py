@@ -125,7 +125,7 @@ def preview(ws: Workspace, lines: int = LINES) -> Preview:
     """
     from ragbench_dagster.traffic.scrubbing import build_scrubber
 
-    scrubber = build_scrubber(ws.settings.scrub)
+    scrubber = build_scrubber(ws.settings.scrub, ws.root)
     source = Source(ws)
     files = source.files(scrubber.plain)
     chosen = files if len(files) <= FILES else [files[at * (len(files) - 1) // (FILES - 1)] for at in range(FILES)]

@@ -42,7 +42,7 @@ def verify_days(
 
     Entities that `scrub.entities` switches off and phrases of `scrub.allow` are left out.
     """
-    wanted = build_scrubber(ws.settings.scrub).chosen.entities
+    wanted = build_scrubber(ws.settings.scrub, ws.root).chosen.entities
     allowed = ws.settings.scrub.allow
     known: dict[str, dict[str, int]] = {}  # passages repeat over requests and days
     found: dict[str, dict[str, int]] = {}
@@ -97,7 +97,7 @@ def measure_scrubbing(ws: Workspace, day: str) -> dict[str, Any]:
         {"rows": labelled rows, "all": {...}, "types": {ENTITY: {...}}, "below_floor": [line], "most_replaced":
         [{evidence, strong, type, word: keyed hash, length, times, days}] of the window's requests}
     """
-    scrubber = build_scrubber(ws.settings.scrub)
+    scrubber = build_scrubber(ws.settings.scrub, ws.root)
     rows = read_labelled(ws.root / "scrub_labels.jsonl")
     found: dict[str, Any] = {
         "rows": len(rows),

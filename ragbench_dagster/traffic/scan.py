@@ -155,7 +155,7 @@ def _plain(ws: Workspace) -> Callable[[str], str]:
             from ragbench_dagster.traffic.scrubbing import build_scrubber
 
             # A file name has no sentence that a language model could read; loading one takes seconds.
-            built.append(build_scrubber(ws.settings.scrub.model_copy(update={"ner": "off"})))
+            built.append(build_scrubber(ws.settings.scrub.model_copy(update={"ner": "off"}), ws.root))
         return built[0].plain(text)
 
     return plain

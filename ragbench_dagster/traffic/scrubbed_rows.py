@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import multiprocessing
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.masking import mask, watch, watched
-from ragbench_dagster.settings import Scrub
+from ragbench_dagster.masking import mask
 from ragbench_dagster.store import Workspace, read_json, write_json
 from ragbench_dagster.traffic.requests import LogRequest
 from ragbench_dagster.traffic.scan import scrub_mark
@@ -50,11 +47,9 @@ def scrubbed_rows(
     if scrubber is None:
         from ragbench_dagster.traffic.scrubbing import build_scrubber
 
-        scrubber, processes = build_scrubber(ws.settings.scrub), ws.settings.scrub.processes
-    else:
-        processes = 1
+        scrubber = build_scrubber(ws.settings.scrub, ws.root)
     plain = lru_cache(PLAIN_CACHE)(scrubber.plain)
-    for batch, results in _scrubbed(requests, scrubber, ws.settings.scrub, processes):
+    for batch, results in _scrubbed(requests, scrubber):
         for (at, request), result in zip(batch, results, strict=True):
             about = chosen[at]
             sampled = about.sampled.get(ws.keyed(request.request_id))
@@ -102,25 +97,17 @@ Batch = list[tuple[int, LogRequest]]
 
 
 def _scrubbed(
-    requests: Iterator[tuple[int, LogRequest]], scrubber: Any, settings: Scrub, processes: int
-) -> Iterator[tuple[Batch, list[Any]]]:
-    batches = iter(lambda: list(islice(requests, BATCH)), [])
-    if processes == 1:
-        for batch in batches:
-            yield batch, scrubber.requests([_texts(request) for _, request in batch])
-        return
-    # Spawned, not forked: a Dagster run has threads, and a fork copies their locks as they stand.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, _start_worker, (settings, watched())) as pool:
-        waiting: deque[tuple[Batch, Future[list[Any]]]] = deque()
-        for batch in batches:
-            waiting.append((batch, pool.submit(_work, [_texts(request) for _, request in batch])))
-            if len(waiting) >= 2 * processes:
-                done, future = waiting.popleft()
-                yield done, future.result()
-        while waiting:
-            done, future = waiting.popleft()
-            yield done, future.result()
+    requests: Iterator[tuple[int, LogRequest]], scrubber: Any
+) -> Iterator[tuple[Batch, list[ScrubbedRequest]]]:
+    waiting: deque[Batch] = deque()
+
+    def texts() -> Iterator[list[Any]]:
+        for batch in iter(lambda: list(islice(requests, BATCH)), []):
+            waiting.append(batch)
+            yield [_texts(request) for _, request in batch]
+
+    for results in scrubber.batches(texts()):
+        yield waiting.popleft(), results
 
 
 def _texts(request: LogRequest) -> Any:
@@ -128,20 +115,6 @@ def _texts(request: LogRequest) -> Any:
 
     contexts = tuple(node.text for node in request.nodes or () if node.text is not None)
     return Request(request.query, request.response, contexts, request.history)
-
-
-_worker: list[Any] = []
-
-
-def _start_worker(settings: Scrub, names: Sequence[str]) -> None:
-    watch(names)
-    from ragbench_dagster.traffic.scrubbing import build_scrubber
-
-    _worker[:] = [build_scrubber(settings)]
-
-
-def _work(requests: Iterable[Any]) -> list[Any]:
-    return _worker[0].requests(list(requests))
 
 
 # What people hand in (calibration rows, answers to be judged) is scrubbed as the traffic is, before anybody sees it.
@@ -174,7 +147,9 @@ def scrub_handed_in(ws: Workspace, name: str, rows: Sequence[Texts]) -> list[Tex
     if fresh:
         from ragbench_dagster.traffic.scrubbing import build_scrubber
 
-        held |= dict(zip(fresh, scrub_texts(build_scrubber(ws.settings.scrub), list(fresh.values())), strict=True))
+        held |= dict(
+            zip(fresh, scrub_texts(build_scrubber(ws.settings.scrub, ws.root), list(fresh.values())), strict=True)
+        )
     kept = {key: held[key] for key in keys}
     if fresh or len(kept) != len(held):
         with contextlib.suppress(UserError):  # a store that cannot be written is told by who must write it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,9 @@ class FakeScrubber:
     def requests(self, requests: list[Request]) -> list[ScrubbedRequest]:
         self.calls += len(requests)
         return [self._one(r) for r in requests]
+
+    def batches(self, batches: Iterable[list[Request]]) -> Iterator[list[ScrubbedRequest]]:
+        yield from map(self.requests, batches)
 
     def _one(self, r: Request) -> ScrubbedRequest:
         count = sum(len(re.findall(r"secret-\d+", t)) for t in r.all_texts)

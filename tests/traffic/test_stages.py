@@ -221,7 +221,8 @@ def test_reused_ids_and_half_emojis_are_told(workspace):
     assert read_facts(ws, DAY) == facts
 
 
-def test_worker_processes_give_the_same_rows(workspace):
+def test_worker_processes_give_the_same_rows(workspace, monkeypatch):
+    monkeypatch.setattr("ragbench_dagster.traffic.scrubbing.pool.WORTH", 10)
     rows = [at(DAY, n, response=f"write to user{n}@example.com") for n in range(150)]
     quick = "traffic: {sample: {rate: 1.0}}\nscrub: {ner: 'off', entities: [EMAIL_ADDRESS], processes: %d}"
     one = workspace({"2026-11-20.jsonl": rows}, quick % 1)

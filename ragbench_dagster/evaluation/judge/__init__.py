@@ -20,10 +20,10 @@ def build_evaluator(metric: str, judge: Judge, ws: Workspace | None = None) -> A
     Raises:
         UserError: settings that no verdict can be had with.
     """
-    if metric in judge.evaluators:
+    if metric in judge.evaluators:  # also of a metric that we have: the user's word goes first
         from ragbench_dagster.evaluation.judge.imported import load
 
-        return load(metric, judge.evaluators[metric], _llm(judge, ws), judge)
+        return load(metric, judge.evaluators[metric], _llm(judge, ws), judge, ws)
     if judge.provider == "embedded":
         from ragbench_dagster.evaluation.embedded import build
 

@@ -6,8 +6,6 @@ It gets the governed LLM, so that the one limiter, retry layer and budget hold f
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import importlib
 import inspect
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,6 +16,7 @@ from llama_index.core import evaluation as stock
 from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
 from llama_index.core.prompts.mixin import PromptDictType
 
+from ragbench_dagster import plugins
 from ragbench_dagster.dataset.semantic import MODEL, MODEL_SHA256, embed
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.applicability import NEEDS
@@ -28,7 +27,7 @@ from ragbench_dagster.evaluation.judge.reply import FEEDBACK
 from ragbench_dagster.evaluation.judge.templates import template_hash
 from ragbench_dagster.records import Item, Verdict
 from ragbench_dagster.settings import Judge
-from ragbench_dagster.store import digest
+from ragbench_dagster.store import Workspace, digest
 from ragbench_dagster.traffic.scrubbing.redact import redact
 
 _HIGHEST = 1e12  # of a score on any scale; squares of higher ones would overflow in an interval
@@ -97,31 +96,21 @@ class Imported:
         return log.onto(verdict)
 
 
-def load(metric: str, path: str, llm: Any, judge: Judge) -> Imported:
-    """The evaluator that `path` (`module:factory`) makes; the factory gets `llm` where it takes one.
+def load(metric: str, path: str, llm: Any, judge: Judge, ws: Workspace | None = None) -> Imported:
+    """The evaluator that `path` (`module:factory`) makes; the factory gets `llm` and `workspace` where it takes them.
 
     Raises:
         UserError: it cannot be imported or made, or makes no BaseEvaluator.
     """
-    where = f"judge.evaluators.{metric}: {path}"
-    name, _, attribute = path.partition(":")
-    try:
-        factory = getattr(importlib.import_module(name), attribute)
-    except (ImportError, AttributeError, ValueError) as fault:
-        raise UserError(f"{where}: cannot be imported ({fault}); give module:factory") from fault
-    parameters: Any = {}
-    if callable(factory):
-        with contextlib.suppress(TypeError, ValueError):
-            parameters = inspect.signature(factory).parameters
-    takes_llm = "llm" in parameters
+    where = f"judge.evaluators.{metric}"
+    factory = plugins.load_factory(path, ws.root if ws else None, where, redact)
+    where = f"{where}: {path}"
+    takes_llm = plugins.takes(factory, "llm")
     if takes_llm and llm is None:
         raise UserError(f"{where}: asks for an LLM; set judge.provider and judge.model")
-    try:
-        evaluator = factory(llm=llm) if takes_llm else factory()
-    except Exception as fault:
-        raise UserError(f"{where}: cannot be made ({type(fault).__name__}: {redact(str(fault))})") from fault
+    evaluator = plugins.call_factory(factory, None, {"llm": llm, "workspace": ws}, where, redact)
     if not isinstance(evaluator, BaseEvaluator):
-        raise UserError(f"{where}: makes a {type(evaluator).__name__}, not a LlamaIndex BaseEvaluator")
+        raise UserError(f"{where}: makes a {type(evaluator).__name__}, not a LlamaIndex BaseEvaluator; return one")
     imported = Imported(metric, evaluator, llm if takes_llm else None, judge)
     unknown = set(imported.needs) - set(NEEDS)
     if unknown:

@@ -119,11 +119,17 @@ def system_version(name: str, settings: SystemSettings, ws: Workspace) -> str:
     if isinstance(settings, EngineSystem | RetrieverSystem):
         from ragbench_dagster import plugins
 
-        factory = plugins.load_factory(settings.engine, ws.root, f"systems.{name}.engine")
+        factory = plugins.load_factory(settings.engine, ws.root, f"systems.{name}.engine", _shown)
         parts.append(plugins.source_digest(factory, ws.root))
         if plugins.takes(factory, "workspace"):
             parts.append(plugins.file_digest(ws.corpus))
     return f"{settings.kind}-{digest(*parts, size=8)}"
+
+
+def _shown(message: str) -> str:
+    from ragbench_dagster.traffic.scrubbing.redact import redact  # loads recognisers
+
+    return redact(message, limit=200)
 
 
 def build_system(name: str, settings: SystemSettings, ws: Workspace) -> System:
@@ -147,8 +153,8 @@ def build_system(name: str, settings: SystemSettings, ws: Workspace) -> System:
     from ragbench_dagster.evaluation.systems.engine import CodeSystem
 
     key = f"systems.{name}"
-    factory = plugins.load_factory(settings.engine, ws.root, f"{key}.engine")
+    factory = plugins.load_factory(settings.engine, ws.root, f"{key}.engine", _shown)
     params = expand_all(settings.params, f"{key}.params")
-    target = plugins.call_factory(factory, params, ws, key)
+    target = plugins.call_factory(factory, params, {"workspace": ws}, key, _shown)
     module = sys.modules.get(getattr(factory, "__module__", ""))
     return CodeSystem(name, settings, version, target, pure=getattr(module, "PURE", False) is True)

@@ -7,7 +7,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from itertools import islice
+from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
 from ragbench_dagster.errors import UserError
@@ -63,13 +64,13 @@ class Scrubbed:
 class Scrubber:
     """Finds and replaces personal data. Make one with `build_scrubber`; it is not thread-safe."""
 
-    def __init__(self, settings: Scrub, skip: bool = True) -> None:
+    def __init__(self, settings: Scrub, skip: bool = True, root: Path | None = None) -> None:
         self.settings = settings
         countries = tuple(sorted({c.upper() for c in settings.countries}))
         self.chosen: Chosen = choose(settings, self._national(countries))
         self._skip = skip  # False: every recogniser sees every text (the tests compare)
         self._allowed = custom.Allowed(settings.allow)
-        self._own = [custom.build(i, r) for i, r in enumerate(settings.recognizers)]
+        self._own = [custom.build(i, r, root) for i, r in enumerate(settings.recognizers)]
         self._persons = "PERSON" in self.chosen
         self._labels = {label: name for name, labels in NER_LABELS.items() if name in self.chosen for label in labels}
         self.ner = ner_for(settings.ner) if self._persons or self._labels else None
@@ -77,16 +78,11 @@ class Scrubber:
         self._finders = list(self._build(countries))
         self._cache: OrderedDict[str, tuple[Span, ...]] = OrderedDict()
         self._cached_chars = 0
-        self._workers = pool.Workers(settings) if settings.processes > 1 else None
+        self._workers = pool.workers_for(settings, root)
 
     @staticmethod
     def _national(countries: tuple[str, ...]) -> frozenset[str]:
         return national.entities_of(countries) | national.stdnum_entities(countries) if countries else frozenset()
-
-    def close(self) -> None:
-        """End the worker processes, if there are any."""
-        if self._workers is not None:
-            self._workers.close()
 
     def _build(self, countries: tuple[str, ...]) -> Iterator[Finder]:
         narrow = self.chosen.urls == "identifying"
@@ -169,6 +165,17 @@ class Scrubber:
         flat = [text for request in requests for text in request.all_texts]
         spans = iter(self._all(flat))
         return [scrub_request(request, [next(spans) for _ in request.all_texts], self._lexicon) for request in requests]
+
+    def batches(self, batches: Iterable[Sequence[Request]]) -> Iterator[list[ScrubbedRequest]]:
+        """Each batch as `requests` makes it, in order; in worker processes where the settings give some and it is worth it."""
+        source, first, texts = iter(batches), list[Sequence[Request]](), 0
+        while self._workers is not None and texts < pool.WORTH and (batch := next(source, None)) is not None:
+            first.append(batch)
+            texts += sum(len(request.all_texts) for request in batch)
+        if self._workers is not None and texts >= pool.WORTH:
+            yield from self._workers.requests(chain(first, source))
+        else:
+            yield from map(self.requests, chain(first, source))
 
     def _all(self, texts: Sequence[str]) -> list[tuple[Span, ...]]:
         fresh = [text for text in dict.fromkeys(texts) if text not in self._cache]
@@ -281,8 +288,8 @@ def _version(package: str) -> str:
 _built = RUNTIME.per_thread("scrubbers")  # a scrubber is not thread-safe, and Dagster's code server has threads
 
 
-def build_scrubber(settings: Scrub | None = None) -> Scrubber:
-    """The scrubber for `scrub` in ragbench.yaml (None: the defaults).
+def build_scrubber(settings: Scrub | None = None, root: Path | None = None) -> Scrubber:
+    """The scrubber for `scrub` in ragbench.yaml (None: the defaults); `root` is the workspace, for its own recognisers.
 
     One a thread and settings: the model is loaded once, and the spans found in a passage by one stage are known
     to the next.
@@ -291,17 +298,19 @@ def build_scrubber(settings: Scrub | None = None) -> Scrubber:
         UserError: an unknown entity or country, a recogniser that cannot be made, a model that is missing.
     """
     chosen = settings or Scrub()
-    built: dict[str, Scrubber] = _built.kept
-    key = chosen.model_dump_json()
+    built: dict[tuple[str, Path | None], Scrubber] = _built.kept
+    imports = any(recognizer.import_path for recognizer in chosen.recognizers)
+    root = root if imports else None
+    key = chosen.model_dump_json(), root
     if key not in built:
         built.clear()  # one at a time: its cache and its model are large
-        built[key] = Scrubber(chosen)
+        built[key] = Scrubber(chosen, root=root)
     return built[key]
 
 
 def latest_scrubber() -> Scrubber:
     """The scrubber that this thread built last, one of the defaults where it built none: for a line of a message."""
-    built: dict[str, Scrubber] = _built.kept
+    built: dict[tuple[str, Path | None], Scrubber] = _built.kept
     return next(iter(built.values()), None) or build_scrubber()
 
 

@@ -237,7 +237,7 @@ def test_any_base_evaluator_joins_by_import_path(serve, judge_of, workspace):
 
 @pytest.mark.parametrize(
     ("path", "words"),
-    [("no.such:thing", "cannot be imported"), ("json:dumps", "cannot be made"), ("builtins:dict", "not a LlamaIndex"),
+    [("no.such:thing", "no module 'no'; put it into"), ("json:dumps", "missing a required argument: 'obj'"), ("builtins:dict", "not a LlamaIndex"),
      ("llama_index.core.evaluation:FaithfulnessEvaluator", "asks for an LLM"), ("json", "module:factory")],
 )  # fmt: skip
 def test_an_import_path_that_gives_no_evaluator_is_one_line(workspace, path: str, words: str):

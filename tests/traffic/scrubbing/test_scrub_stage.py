@@ -1,10 +1,12 @@
 """The stage filter and the worker processes."""
 
+import multiprocessing
+
 import pytest
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.settings import Scrub
-from ragbench_dagster.traffic.scrubbing import build_scrubber, stage_scrub
+from ragbench_dagster.traffic.scrubbing import Request, build_scrubber, pool, stage_scrub
 from ragbench_dagster.traffic.scrubbing.scrubber import Scrubber
 
 
@@ -42,11 +44,30 @@ def test_the_cache_is_bounded(monkeypatch):
 
 
 @pytest.mark.slow
-def test_several_processes_find_what_one_finds(monkeypatch):
+def test_several_processes_find_what_one_finds_and_there_is_one_pool(monkeypatch):
     monkeypatch.setattr("ragbench_dagster.traffic.scrubbing.pool.WORTH", 10)
-    texts = [f"my name is Ada Testwood, mail u{i}@example.com" for i in range(700)]
-    many = Scrubber(Scrub(ner="off", processes=2))
-    try:
-        assert many.texts(texts) == Scrubber(Scrub(ner="off")).texts(texts)
-    finally:
-        many.close()
+    started: list[int] = []
+    executor = pool.ProcessPoolExecutor
+    monkeypatch.setattr(pool, "ProcessPoolExecutor", lambda n, *rest: started.append(n) or executor(n, *rest))
+    texts = [f"my name is Ada Testwood, mail u{i}@example.com" for i in range(40)]
+    settings = Scrub(ner="off", entities=["EMAIL_ADDRESS"], processes=2)
+    many, other = Scrubber(settings), Scrubber(settings)
+    one = Scrubber(settings.model_copy(update={"processes": 1}))
+    batches = many.batches([[Request(text)] for text in texts])
+    first = next(batches)
+    assert other.texts(texts) == one.texts(texts)  # while the first still works: in the same processes
+    assert [first, *batches] == [one.requests([Request(text)]) for text in texts]
+    assert started == [2]
+    assert not multiprocessing.active_children(), "the processes end with their work"
+
+
+def test_a_worker_process_starts_none_of_its_own():
+    pool._start(Scrub(ner="off", entities=["EMAIL_ADDRESS"], processes=4), None)
+    assert pool._scrubbers.pop()._workers is None
+
+
+def test_little_text_starts_no_process(monkeypatch):
+    monkeypatch.setattr(pool, "ProcessPoolExecutor", None)
+    made = Scrubber(Scrub(ner="off", entities=["EMAIL_ADDRESS"], processes=4))
+    done = made.batches(iter([[Request("mail a@example.com")], [Request("b@example.com")]]))
+    assert [one.query for some in done for one in some] == ["mail <EMAIL_ADDRESS_1>", "<EMAIL_ADDRESS_1>"]

@@ -6,11 +6,11 @@ An import path names a factory without arguments, `module:factory`. What it retu
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from pathlib import Path
 
+from ragbench_dagster import plugins
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.settings import Recognizer
 from ragbench_dagster.traffic.scrubbing.normalise import bounded
@@ -19,8 +19,8 @@ from ragbench_dagster.traffic.scrubbing.spans import Evidence, Span
 Find = Callable[[str], Iterator[Span]]
 
 
-def build(index: int, recognizer: Recognizer) -> Find:
-    """The finder of the `index`-th entry.
+def build(index: int, recognizer: Recognizer, root: Path | None = None) -> Find:
+    """The finder of the `index`-th entry; `root` is the workspace, whose own modules may be named.
 
     Raises:
         UserError: neither or both of `regex` and `import_path`, a bad name, or an import that fails.
@@ -32,7 +32,7 @@ def build(index: int, recognizer: Recognizer) -> Find:
         raise UserError(f"{where}: give either regex or import_path")
     if recognizer.regex:
         return _by_pattern(recognizer.entity, re.compile(recognizer.regex), recognizer.score)
-    return _by_import(where, recognizer)
+    return _by_import(f"{where}.import_path", recognizer, root)
 
 
 def _by_pattern(entity: str, pattern: re.Pattern[str], score: float) -> Find:
@@ -44,17 +44,12 @@ def _by_pattern(entity: str, pattern: re.Pattern[str], score: float) -> Find:
     return find
 
 
-def _by_import(where: str, recognizer: Recognizer) -> Find:
-    module, _, name = str(recognizer.import_path).partition(":")
-    try:
-        made: Any = getattr(importlib.import_module(module), name)()
-    except Exception as fault:
-        raise UserError(
-            f"{where}.import_path: {recognizer.import_path!r} cannot be made ({fault.__class__.__name__}); give module:factory"
-        ) from fault
+def _by_import(where: str, recognizer: Recognizer, root: Path | None) -> Find:
+    path = str(recognizer.import_path)
+    made = plugins.call_factory(plugins.load_factory(path, root, where), None, {}, where)
     analyze = getattr(made, "analyze", None)
     if analyze is None and not callable(made):
-        raise UserError(f"{where}.import_path: {recognizer.import_path!r} returned neither a recogniser nor a function")
+        raise UserError(f"{where}: {path} returned neither a recogniser nor a function; return one of them")
     entity, score = recognizer.entity, recognizer.score
 
     def find(text: str) -> Iterator[Span]:
