@@ -28,21 +28,9 @@ from ragbench_dagster.traffic.scrubbing.placeholders import (
     words_of,
 )
 from ragbench_dagster.traffic.scrubbing.prefilter import Facts
-from ragbench_dagster.traffic.scrubbing.recogniser import NER_LABELS, Chosen, choose
-from ragbench_dagster.traffic.scrubbing.recognisers import (
-    addresses,
-    births,
-    custom,
-    finance,
-    home_folders,
-    keyed_values,
-    labelled_numbers,
-    national,
-    network,
-    phones,
-    secrets,
-)
-from ragbench_dagster.traffic.scrubbing.recognisers.names import announced, name_scripts, single
+from ragbench_dagster.traffic.scrubbing.recogniser import NER_LABELS, RECOGNISERS, Chosen, choose
+from ragbench_dagster.traffic.scrubbing.recognisers import custom
+from ragbench_dagster.traffic.scrubbing.recognisers.names import single
 from ragbench_dagster.traffic.scrubbing.recognisers.names.lexicon import lexicon
 from ragbench_dagster.traffic.scrubbing.spans import PLACEHOLDER, Evidence, Span, clear_of, resolve
 
@@ -66,8 +54,7 @@ class Scrubber:
 
     def __init__(self, settings: Scrub, skip: bool = True, root: Path | None = None) -> None:
         self.settings = settings
-        countries = tuple(sorted({c.upper() for c in settings.countries}))
-        self.chosen: Chosen = choose(settings, self._national(countries))
+        self.chosen: Chosen = choose(settings)
         self._skip = skip  # False: every recogniser sees every text (the tests compare)
         self._allowed = custom.Allowed(settings.allow)
         self._own = [custom.build(i, r, root) for i, r in enumerate(settings.recognizers)]
@@ -75,65 +62,16 @@ class Scrubber:
         self._labels = {label: name for name, labels in NER_LABELS.items() if name in self.chosen for label in labels}
         self.ner = ner_for(settings.ner) if self._persons or self._labels else None
         self._lexicon = lexicon() if self.chosen.entities & {"PERSON", "ADDRESS", "DATE_OF_BIRTH"} else None
-        self._finders = list(self._build(countries))
+        self._recognisers = list(self._finders())
         self._cache: OrderedDict[str, tuple[Span, ...]] = OrderedDict()
         self._cached_chars = 0
         self._workers = pool.workers_for(settings, root)
 
-    @staticmethod
-    def _national(countries: tuple[str, ...]) -> frozenset[str]:
-        return national.entities_of(countries) | national.stdnum_entities(countries) if countries else frozenset()
-
-    def _build(self, countries: tuple[str, ...]) -> Iterator[Finder]:
-        narrow = self.chosen.urls == "identifying"
-        table: list[tuple[tuple[str, ...], Callable[[Facts], bool], Callable[[Facts], Iterable[Span]]]] = [
-            (("URL",), network.might_url, lambda f: network.urls(f, narrow)),
-            (("SECRET",), secrets.might_secret, secrets.secrets),
-            (("EMAIL_ADDRESS",), network.might_email, network.emails),
-            (("IP_ADDRESS",), network.might_address, network.addresses),
-            (("MAC_ADDRESS",), network.might_mac, network.macs),
-            (("IBAN_CODE",), finance.might_iban, finance.ibans),
-            (("CREDIT_CARD",), finance.might_card, finance.cards),
-            (("US_SSN", "US_ITIN"), finance.might_ssn, finance.ssns),
-            (("DATE_OF_BIRTH",), births.might_birth, births.births),
-            (("PHONE_NUMBER",), phones.might_phone, phones.phones),
-            (("PERSON",), name_scripts.might_name_in_script, name_scripts.names_in_scripts),
-            (labelled_numbers.TYPES, labelled_numbers.might_labelled, labelled_numbers.labelled_numbers),
-        ]
-        bare = (network.emails, lambda f: network.urls(f, narrow), network.addresses)
-        table.append(
-            (
-                ("EMAIL_ADDRESS", "URL", "IP_ADDRESS"),
-                network.might_disguise,
-                lambda f: network.disguised(f, bare),
-            )
-        )
-        if (lex := self._lexicon) is not None:
-            table.append((("PERSON",), home_folders.might_home, lambda f: home_folders.home_folders(f, lex)))
-            table.append(
-                (("PERSON", "DATE_OF_BIRTH"), keyed_values.might_keyed, lambda f: keyed_values.keyed_values(f, lex))
-            )
-            table.append((("ADDRESS",), addresses.might_street, lambda f: addresses.streets(f, lex)))
-            table.append((("PERSON",), announced.might_announce, lambda f: announced.announced(f, lex)))
-            table.append((("PERSON",), lambda f: single.might_people(f, lex), lambda f: single.people(f, lex)))
-        special = self.chosen.entities & (
-            national.entities_of(countries)
-            | {"CRYPTO", "MEDICAL_LICENSE", "US_PASSPORT", "US_DRIVER_LICENSE", "US_BANK_NUMBER"}
-        )
-        if special:
-            table.append(
-                (
-                    tuple(special),
-                    national.might_national,
-                    lambda f: national.national_ids(f, countries, special),
-                )
-            )
-        checked = self.chosen.entities & national.stdnum_entities(countries)
-        if checked:
-            table.append((tuple(checked), national.might_checked, lambda f: national.checked_ids(f, countries)))
-        for entities, might, find in table:
-            if any(e in self.chosen for e in entities):
-                yield frozenset(entities), might, find
+    def _finders(self) -> Iterator[Finder]:
+        for recogniser in RECOGNISERS.values():
+            entities = recogniser.entities(self.chosen.countries) & self.chosen.entities
+            if entities:
+                yield entities, recogniser.might, recogniser.finder(self.chosen)
 
     def spans(self, text: str) -> list[Span]:
         """The personal data in `text`, in order, without overlaps; offsets index `text`."""
@@ -226,9 +164,9 @@ class Scrubber:
 
     def _find(self, text: str, view: View, facts: Facts) -> list[Span]:
         found: list[Span] = []
-        for entities, might, find in self._finders:
+        for entities, might, find in self._recognisers:
             if not self._skip or might(facts):
-                found.extend(s for s in find(facts) if s.type in entities and s.type in self.chosen)
+                found.extend(s for s in find(facts) if s.type in entities)
         for own in self._own:
             found.extend(own(facts.text))
         for label, name in self._labels.items():

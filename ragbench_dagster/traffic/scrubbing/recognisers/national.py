@@ -67,6 +67,13 @@ def entities_of(countries: tuple[str, ...]) -> frozenset[str]:
     return frozenset(entity for r in _of_countries(countries) for entity in r.supported_entities if entity not in _OWN)
 
 
+def types(countries: tuple[str, ...]) -> frozenset[str]:
+    """The entity types that `national_ids` finds: those of `countries`, and those that are looked for without one."""
+    return entities_of(countries) | {
+        "CRYPTO", "MEDICAL_LICENSE", "US_PASSPORT", "US_DRIVER_LICENSE", "US_BANK_NUMBER",
+    }  # fmt: skip
+
+
 def _of_countries(countries: tuple[str, ...]) -> list[Any]:
     made: dict[str, Any] = {}
     for country in countries:

@@ -30,6 +30,7 @@ from ragbench_dagster.traffic.scrubbing.recognisers.names.lexicon import (
     Words,
     classified,
     is_foreign,
+    lexicon,
     stem,
     titled,
 )
@@ -72,11 +73,11 @@ def wants_ner(text: str, lex: Lexicon) -> bool:
     )
 
 
-def might_people(facts: Facts, lex: Lexicon) -> bool:
+def might_people(facts: Facts) -> bool:
     """Every name has a listed word that is no ordinary one, or a capitalised one that is listed or unknown."""
     return any(
         (bits & NAME and (word[0].isupper() or not bits & ORDINARY)) or (word[0].isupper() and not bits & KNOWN)
-        for word, bits in classified(facts.text, lex)
+        for word, bits in classified(facts.text, lexicon())
     )
 
 
