@@ -7,12 +7,11 @@ tested or shown belongs to `stats` and `reporting`. The reference for users is `
 
 from __future__ import annotations
 
-import importlib
 import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 Family = Literal["judged", "comparison", "retrieval", "availability", "latency", "cost"]
 
@@ -273,13 +272,6 @@ def metric_of(name: str) -> Metric:
         return known
     hint = f"read the failing cases: ragbench failures --metric {name}"
     return Metric(name, "judged", "An evaluator of `judge.evaluators`.", hint, binary=True, low=0.8)
-
-
-def class_of(path: str) -> type[Any]:
-    """The class at `module:class`, imported when it is first asked for: evaluators load LlamaIndex."""
-    module, _, name = path.partition(":")
-    kind: type[Any] = getattr(importlib.import_module(module), name)
-    return kind
 
 
 def is_known(name: str) -> bool:

@@ -22,6 +22,12 @@ LOG_FIELDS = (
     "timestamp", "query", "request_id", "response", "source_nodes", "source_nodes.node_id", "source_nodes.score",
     "source_nodes.text", "latency_ms", "category", "user_id", "model", "conversation_id", "history",
 )  # fmt: skip
+# What `traffic.format` may be: the `LogFormat` of each.
+LOG_FORMATS: dict[str, str] = {
+    "ragbench": "ragbench_dagster.traffic.parse:FORMAT",
+    "langfuse": "ragbench_dagster.traffic.traces.langfuse:FORMAT",
+    "openinference": "ragbench_dagster.traffic.traces.openinference:FORMAT",
+}
 # Which id of a LlamaIndex node the labels speak of: its own, its document's (ref_doc_id), or one in its metadata.
 NODE_IDS = r"^(node|document|metadata\..+)$"
 
@@ -49,13 +55,20 @@ class FieldMap(Model):
 
 class Traffic(Model):
     source: Concealed = Concealed("logs")  # folder in the workspace, or an fsspec URL; secrets as ${NAME}
-    format: Literal["ragbench", "langfuse", "openinference"] = "ragbench"
+    format: str = "ragbench"  # a key of LOG_FORMATS
     start: date | None = Field(None, ge=date(2000, 1, 1))  # first day (UTC); default: the first day found in the logs
     timezone: str = "UTC"  # of times without a zone
     sample: Sample = Sample()
     fields: dict[str, str | FieldMap] = {}  # ours: theirs
     where: dict[str, Any] = {}  # path: value or list of values; other lines are not requests
     quarantine_max: Share = 0.05  # share of bad lines of a day above which the check fails
+
+    @field_validator("format")
+    @classmethod
+    def _known_format(cls, value: str) -> str:
+        if value not in LOG_FORMATS:
+            raise ValueError(f"{value!r} is no format{near(value, LOG_FORMATS)}; known are {', '.join(LOG_FORMATS)}")
+        return value
 
     @field_validator("fields")
     @classmethod

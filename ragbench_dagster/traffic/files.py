@@ -20,6 +20,7 @@ from typing import IO, Any
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.io.inputs import open_regular
 from ragbench_dagster.store import Workspace
+from ragbench_dagster.traffic.log_format import log_format
 from ragbench_dagster.traffic.scrubbing.recognisers.names.lexicon import (
     COMMON,
     FIRST,
@@ -33,7 +34,6 @@ from ragbench_dagster.traffic.scrubbing.recognisers.names.lexicon import (
 )
 from ragbench_dagster.traffic.scrubbing.spans import PLACEHOLDER
 from ragbench_dagster.traffic.timestamps import day_number
-from ragbench_dagster.traffic.traces.langfuse import NOT_REQUESTS
 
 # What a file's or a folder's name may say when it is stored or printed.
 #
@@ -216,8 +216,6 @@ def _are_a_person(one: str, two: str) -> bool:
 
 # Which log files there are: a folder of the workspace, or an fsspec URL. What they hold belongs to `logs`.
 
-SUFFIXES = (".jsonl", ".ndjson", ".csv", ".parquet")
-TRACE_SUFFIXES = (*SUFFIXES, ".json")
 LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
 # 2026-11-20, 20261120, 2026/11/20, year=2026/month=11/day=20; an hour may follow directly (2026112014)
 _DATE = re.compile(
@@ -368,10 +366,10 @@ class Source:
         parts = relative.lower().split("/")
         if any(p.startswith((".", "_")) for p in parts):
             return False
-        if self._traffic.format == "langfuse" and set(parts[:-1]) & set(NOT_REQUESTS):
+        form = log_format(self._traffic.format)
+        if form.skipped.intersection(parts[:-1]):
             return False
-        kinds = SUFFIXES if self._traffic.format == "ragbench" else TRACE_SUFFIXES
-        if parts[-1].removesuffix(".gz").endswith(kinds):
+        if parts[-1].removesuffix(".gz").endswith(form.suffixes):
             return True
         self.ignored += 1
         return False

@@ -18,6 +18,7 @@ from ragbench_dagster.traffic.csv_files import Row, csv_rows
 from ragbench_dagster.traffic.fields import columns_read, parse_path
 from ragbench_dagster.traffic.files import LogFile, Source
 from ragbench_dagster.traffic.lines import BOM, Damaged, numbered_lines, text_chunks
+from ragbench_dagster.traffic.log_format import log_format
 from ragbench_dagster.traffic.parquet import PARQUET_MAGIC, parquet_rows
 from ragbench_dagster.traffic.parse import COLUMNS, Decoder
 from ragbench_dagster.traffic.requests import BadLine, LogRequest, Span
@@ -32,9 +33,9 @@ class Reader:
     def __init__(self, source: Source, traffic: Traffic) -> None:
         self._source = source
         self._requests = Decoder(traffic)
-        self._spans = SpanDecoder(traffic) if traffic.format != "ragbench" else None
+        self._spans = SpanDecoder(traffic) if log_format(traffic.format).traces else None
         self._columns = _wanted_columns(traffic)
-        self._reads = columns_read(traffic, self._spans.knows if self._spans else None)
+        self._reads = columns_read(traffic, log_format(traffic.format).knows)
         self.left_out = 0  # lines of the last file that traffic.where kept out
 
     def read(self, file: LogFile, only: Collection[int] | None = None) -> Iterator[Entry]:

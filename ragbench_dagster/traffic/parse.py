@@ -19,6 +19,7 @@ from ragbench_dagster.settings import Traffic
 from ragbench_dagster.traffic.convert import NumberText, derived_id, to_history, to_latency, to_request
 from ragbench_dagster.traffic.csv_files import Row
 from ragbench_dagster.traffic.fields import column_of, compile_fields, compile_where
+from ragbench_dagster.traffic.log_format import LogFormat, log_format
 from ragbench_dagster.traffic.requests import BadLine, LogRequest, Node, RowError, WrongType
 from ragbench_dagster.traffic.timestamps import parse_time
 
@@ -30,6 +31,8 @@ COLUMNS = (
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
 )
+
+FORMAT = LogFormat("JSON Lines, CSV or Parquet with a request a row, under our names or those of `traffic.fields`.")
 
 
 class _Node(msgspec.Struct):
@@ -58,7 +61,7 @@ class _Line(msgspec.Struct):
 
 
 class Decoder:
-    """Decodes the lines of one workspace's logs (format `ragbench`)."""
+    """Decodes the lines of one workspace's logs (formats of requests)."""
 
     def __init__(self, traffic: Traffic) -> None:
         self._traffic = traffic
@@ -66,7 +69,8 @@ class Decoder:
         self._typed = msgspec.json.Decoder(_Line).decode
         self._text = msgspec.json.Decoder(str).decode
         self._any = msgspec.json.Decoder(float_hook=NumberText).decode
-        self._plain = not traffic.fields and not traffic.where
+        self._values = log_format(traffic.format).values
+        self._plain = not traffic.fields and not traffic.where and self._values is None
         self._rename = compile_fields(traffic)
         self._wanted = compile_where(traffic)
 
@@ -95,7 +99,7 @@ class Decoder:
         try:
             if not self._wanted(row.values):
                 return None
-            values = self._rename(row.values)
+            values = self._rename(row.values if self._values is None else self._values(row.values))
             return to_request(values, row.line, row.digest, self.zone, repaired=repaired)
         except Exception as fault:
             return BadLine(row.line, bad_reason(fault) + self._typed_as(fault, row), row.digest)

@@ -20,6 +20,7 @@ from ragbench_dagster.settings_parts import LOG_FIELDS
 from ragbench_dagster.store import Workspace
 from ragbench_dagster.traffic.csv_files import Row
 from ragbench_dagster.traffic.files import LogFile, Source
+from ragbench_dagster.traffic.log_format import log_format
 from ragbench_dagster.traffic.logs import Entry, Reader
 from ragbench_dagster.traffic.parse import decode_any
 from ragbench_dagster.traffic.requests import BadLine, LogRequest, RowError, Span
@@ -157,7 +158,7 @@ def _look(
     requests = [e for e in seen.entries if isinstance(e, LogRequest)]
     spans = [e for e in seen.entries if isinstance(e, Span)]
     names = list(seen.keys)
-    if traffic.format == "ragbench":
+    if not log_format(traffic.format).traces:
         read = {ours: (_from(traffic, ours), _there(requests, ours)) for ours in _own_fields()}
     else:
         requests = list(islice(_joined(spans), REQUESTS))

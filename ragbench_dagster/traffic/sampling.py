@@ -17,6 +17,7 @@ from ragbench_dagster.errors import UserError
 from ragbench_dagster.settings import Sample
 from ragbench_dagster.traffic.deliveries import Place
 from ragbench_dagster.traffic.files import Source
+from ragbench_dagster.traffic.log_format import log_format
 from ragbench_dagster.traffic.log_index import Hasher, hasher_of, span_digest
 from ragbench_dagster.traffic.logs import Reader
 from ragbench_dagster.traffic.requests import BadLine, LogRequest, Span
@@ -80,7 +81,7 @@ def gather(index: LogIndex, rows: np.ndarray) -> Iterator[Placed]:
     Raises:
         UserError: a file cannot be read, or changed since the scan.
     """
-    traces = index.ws.settings.traffic.format != "ragbench"
+    traces = log_format(index.ws.settings.traffic.format).traces
     missing = np.ones(len(rows), dtype=bool)
     for at, request in _joined(index, rows) if traces else _lines(index, rows):
         missing[at] = False

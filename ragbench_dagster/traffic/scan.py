@@ -17,6 +17,7 @@ from ragbench_dagster.errors import UserError
 from ragbench_dagster.store import Workspace, digest, read_json, table_metadata, write_json
 from ragbench_dagster.traffic.deliveries import Resolved, resolve
 from ragbench_dagster.traffic.files import LogFile, Source, plain_name
+from ragbench_dagster.traffic.log_format import log_format
 from ragbench_dagster.traffic.log_index import FileIndex, Progress, drop_others, index_file, reader_mark, throttled
 from ragbench_dagster.traffic.logs import Reader
 from ragbench_dagster.traffic.suppression import read_suppression
@@ -171,7 +172,7 @@ def _memo(path: Any) -> dict[str, Any]:
 def _resolve(ws: Workspace, files: list[LogFile], indexes: list[FileIndex]) -> Resolved:
     traffic = ws.settings.traffic
     start = day_number(traffic.start) if traffic.start else None
-    return resolve(files, indexes, start, traffic.format != "ragbench")
+    return resolve(files, indexes, start, log_format(traffic.format).traces)
 
 
 def _first_bad(found: Resolved) -> str | None:

@@ -6,7 +6,8 @@ from typing import Any
 
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.embedded.version import VERSION
-from ragbench_dagster.metrics import METRICS, class_of, metric_of
+from ragbench_dagster.metrics import METRICS, metric_of
+from ragbench_dagster.registry import member
 
 __all__ = ["VERSION", "WEAK_NOTE", "build", "judged_here"]
 
@@ -31,4 +32,4 @@ def build(metric: str) -> Any:
             f"metrics: the embedded judge does {', '.join(judged_here())}, not {metric}; "
             "set judge.provider and judge.model"
         )
-    return class_of(grading.embedded)()
+    return member(grading.embedded)()

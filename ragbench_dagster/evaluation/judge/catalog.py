@@ -12,7 +12,8 @@ from ragbench_dagster.evaluation.judge.budget import price_of
 from ragbench_dagster.evaluation.judge.llm import GovernedLLM
 from ragbench_dagster.evaluation.judge.llm_evaluator import LLMEvaluator
 from ragbench_dagster.evaluation.judge.templates import own_template
-from ragbench_dagster.metrics import METRICS, class_of, metric_of
+from ragbench_dagster.metrics import METRICS, metric_of
+from ragbench_dagster.registry import member
 from ragbench_dagster.runtime import RUNTIME
 from ragbench_dagster.settings import Judge
 from ragbench_dagster.store import Workspace, read_json
@@ -52,7 +53,8 @@ def evaluator_class(metric: str) -> type[Any]:
     if grading is None:
         names = ", ".join(known.base for known in METRICS.values() if known.grading)
         raise UserError(f"metrics: {metric!r} is none that a judge does; there are {names}")
-    return class_of(grading.llm)
+    kind: type[Any] = member(grading.llm)
+    return kind
 
 
 def build_llm_evaluator(metric: str, judge: Judge, ws: Workspace | None, llm: Any) -> LLMEvaluator:

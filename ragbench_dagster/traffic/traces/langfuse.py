@@ -12,15 +12,15 @@ from the start and end times, and `latency` is only read where there is no end.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC
+from datetime import UTC, tzinfo
 from typing import Any
 
 from ragbench_dagster.traffic.convert import first_of, to_id, to_number
+from ragbench_dagster.traffic.log_format import SUFFIXES, LogFormat
 from ragbench_dagster.traffic.requests import RowError
 from ragbench_dagster.traffic.timestamps import parse_time
 from ragbench_dagster.traffic.traces.payloads import answer_of, documents_of, question_of
 
-NOT_REQUESTS = ("scores", "manifests")  # folders of an export
 COLUMNS = frozenset(
     "id type name trace_id traceId start_time startTime timestamp end_time endTime input output latency "
     "parent_observation_id parentObservationId session_id sessionId user_id userId provided_model_name "
@@ -52,12 +52,13 @@ def rows_of(record: Any) -> Iterator[dict[str, Any]]:
         raise RowError("not a JSON object")
 
 
-def span_fields(row: dict[str, Any]) -> dict[str, Any]:
+def span_fields(row: dict[str, Any], zone: tzinfo = UTC) -> dict[str, Any]:
     """The fields of a `Span` that this row gives.
 
     Raises:
         RowError: no id or no time.
     """
+    del zone  # documented as UTC, so a missing zone is no doubt
     own = to_id(row.get("id"), "id")
     if own is None:
         raise RowError("id: missing")
@@ -70,7 +71,7 @@ def span_fields(row: dict[str, Any]) -> dict[str, Any]:
     start = first_of(row, ("start_time", "startTime", "timestamp"))
     if start is None:
         raise RowError("start_time: missing")
-    start_us, _ = parse_time(start, UTC)  # documented as UTC, so a missing zone is no doubt
+    start_us, _ = parse_time(start, UTC)
     end = first_of(row, ("end_time", "endTime"))
     end_us = parse_time(end, UTC)[0] if end else None
     retriever = kind == "RETRIEVER"
@@ -93,3 +94,13 @@ def span_fields(row: dict[str, Any]) -> dict[str, Any]:
         "user": to_id(first_of(row, ("user_id", "userId")), "user_id"),
         "model": to_id(first_of(row, ("provided_model_name", "providedModelName", "model")), "model"),
     }
+
+
+FORMAT = LogFormat(
+    "Exports of Langfuse: observations and traces, as blobs or downloaded.",
+    rows_of,
+    span_fields,
+    knows=COLUMNS.__contains__,
+    suffixes=(*SUFFIXES, ".json"),
+    skipped=frozenset({"scores", "manifests"}),
+)

@@ -14,6 +14,7 @@ from datetime import tzinfo
 from typing import Any
 
 from ragbench_dagster.traffic.convert import first_of, to_id
+from ragbench_dagster.traffic.log_format import SUFFIXES, LogFormat
 from ragbench_dagster.traffic.requests import Node, RowError
 from ragbench_dagster.traffic.timestamps import parse_time
 from ragbench_dagster.traffic.traces.join import UNKNOWN
@@ -175,3 +176,12 @@ def _documents(flat: dict[str, Any]) -> tuple[Node, ...] | None:
 
 def _nodes(items: list[dict[str, Any]]) -> tuple[Node, ...]:
     return tuple(node for item in items if (node := document_node(item)) is not None)
+
+
+FORMAT = LogFormat(
+    "Spans with OpenInference attributes, as Phoenix and OpenTelemetry export them.",
+    rows_of,
+    span_fields,
+    knows=is_column,
+    suffixes=(*SUFFIXES, ".json"),
+)

@@ -1,4 +1,4 @@
-"""Records of an exported file become `Span`s. How a span looks belongs to `langfuse` and `openinference`."""
+"""Records of an exported file become `Span`s. How a span looks belongs to its format: `langfuse`, `openinference`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from ragbench_dagster.settings import Traffic
 from ragbench_dagster.traffic import convert
 from ragbench_dagster.traffic.csv_files import Row
 from ragbench_dagster.traffic.fields import compile_overrides, compile_where
+from ragbench_dagster.traffic.log_format import log_format
 from ragbench_dagster.traffic.parse import bad_reason, decode_any, line_digest, utf8_fault
 from ragbench_dagster.traffic.requests import BadLine, RowError, Span
 from ragbench_dagster.traffic.timestamps import parse_time
-from ragbench_dagster.traffic.traces import langfuse, openinference
 
 
 class SpanDecoder:
-    """Decodes the records of one workspace's exports (formats `langfuse` and `openinference`)."""
+    """Decodes the records of one workspace's exports (formats of traces)."""
 
     def __init__(self, traffic: Traffic) -> None:
         self._zone = ZoneInfo(traffic.timezone)
-        self._langfuse = traffic.format == "langfuse"
-        self._rows = langfuse.rows_of if self._langfuse else openinference.rows_of
-        self.knows = langfuse.COLUMNS.__contains__ if self._langfuse else openinference.is_column
+        form = log_format(traffic.format)
+        assert form.rows_of is not None
+        assert form.span_fields is not None
+        self._rows, self._fields, self.knows = form.rows_of, form.span_fields, form.knows
         self._any = msgspec.json.Decoder(float_hook=convert.NumberText).decode
         self._overrides = compile_overrides(traffic)
         self._wanted = compile_where(traffic)
@@ -60,7 +61,7 @@ class SpanDecoder:
     def _span(self, row: Any, line: int, part: int, digest: bytes, repaired: bool) -> Span:
         if not isinstance(row, dict):
             raise RowError("not a JSON object")
-        found = langfuse.span_fields(row) if self._langfuse else openinference.span_fields(row, self._zone)
+        found = self._fields(row, self._zone)
         extra = self._checked({k: v for k, v in self._overrides(row).items() if v is not None})
         if "timestamp" in extra:
             found["start_us"], found["naive"] = extra.pop("timestamp")
