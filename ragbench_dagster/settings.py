@@ -23,6 +23,7 @@ from ragbench_dagster.metrics import ANSWERED, COST, is_judged, is_retrieval, me
 from ragbench_dagster.runtime import RUNTIME
 from ragbench_dagster.settings_parts import (
     LOG_FIELDS,
+    SYSTEM_KINDS,
     Alerts,
     Calibration,
     Concurrency,
@@ -227,26 +228,24 @@ class Settings(Model):
         return self.gate.min_examples if self.gate.min_examples is not None else self.dataset.min_examples
 
 
-def _explain(fault: ValidationError) -> str:
-    """The first fault as `key: what is wrong`, without echoing long values."""
+def _explain(fault: ValidationError, given: dict[str, Any]) -> str:
+    """The first fault of `given` as `key: what is wrong`, without echoing long values."""
     error = fault.errors(include_url=False)[0]
-    tags = {"engine", "retriever", "http", "logged"}
-    where = [str(p) for i, p in enumerate(error["loc"]) if not (i == 2 and p in tags and error["loc"][0] == "systems")]
+    where = list(map(str, error["loc"]))
     key = ".".join(where)
     if not key:
         return str(error["msg"]).removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
-        return f"{key}: unknown key{near(where[-1], _known_keys(error['loc'][:-1]))}"
+        return f"{key}: unknown key{near(where[-1], _known_keys(error['loc'][:-1], given))}"
     return f"{key}: {error['msg'].removeprefix('Value error, ')}"
 
 
-def _known_keys(path: tuple[Any, ...]) -> list[str]:
-    """The keys that may stand at `path`; a system's path holds its kind as pydantic tells it."""
-    kinds = {"engine": EngineSystem, "retriever": RetrieverSystem, "http": HttpSystem, "logged": LoggedSystem}
+def _known_keys(path: tuple[Any, ...], given: dict[str, Any]) -> list[str]:
+    """The keys that may stand at `path` of the file `given`; those of a system are its kind's."""
     model: Any = Settings
-    for part in path:
-        if part in kinds and path[0] == "systems":
-            model = kinds[part]
+    for place, part in enumerate(path):
+        if place == 1 and path[0] == "systems":
+            model = SYSTEM_KINDS[given["systems"][part]["kind"]].model
         elif hasattr(model, "model_fields"):
             model = model.model_fields[part].annotation if part in model.model_fields else None
         elif get_origin(model) is dict:
@@ -293,7 +292,7 @@ def parse_settings(text: str, name: str = "ragbench.yaml") -> Settings:
         return decoded(Settings.model_validate, given)
     except Undecodable as fault:
         if isinstance(fault.__cause__, ValidationError):
-            raise UserError(f"{name}: {_explain(fault.__cause__)}") from fault
+            raise UserError(f"{name}: {_explain(fault.__cause__, given)}") from fault
         raise UserError(f"{name}: a value cannot be used ({fault}); correct it") from fault
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import re
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, SerializeAsAny, field_validator, model_validator
 
 from ragbench_dagster import masking
-from ragbench_dagster.credentials import USER_IN_URL, Concealed, secrets_in
+from ragbench_dagster.credentials import USER_IN_URL, Concealed, looks_secret, secrets_in
+from ragbench_dagster.registry import member
 
 Share = Annotated[float, Field(ge=0, le=1)]
 # Bounds that no honest setting meets: a slip of the hand must not start a million workers or wait for a year.
@@ -146,16 +147,29 @@ class Dataset(Model):
         return self.window_days + WINDOW_LAG
 
 
+# Settings of a system that change no answer.
+_NOT_IN_VERSION = {"timeout_s", "concurrency", "version", "rpm", "private", "retry_after_s", "max_requests"}
+
+
 class SystemBase(Model):
+    """What every kind of system can be told; a kind adds its own keys."""
+
     timeout_s: Seconds = 30  # seconds an answer may take
     concurrency: Workers = 8  # answers in flight
     # Seconds after the first pass at which questions that failed are asked again; []: never.
     retry_after_s: tuple[Annotated[float, Field(ge=0, le=86_400)], ...] = (600, 1800)
     version: str | None = None  # set by hand; else derived from the settings and the code
     model: str | None = None  # the generator's model, to warn of a judge that grades itself
+    kind: str  # a key of SYSTEM_KINDS
+
+    def identity(self) -> dict[str, Any]:
+        """The settings that answers depend on: a change of them is another version of the system."""
+        return self.model_dump(mode="json", exclude=_NOT_IN_VERSION)
 
 
 class EngineSystem(SystemBase):
+    """Code that answers: a LlamaIndex engine or any callable, by import path."""
+
     kind: Literal["engine"]
     engine: str  # module:factory
     params: dict[str, Any] = {}
@@ -163,6 +177,8 @@ class EngineSystem(SystemBase):
 
 
 class RetrieverSystem(SystemBase):
+    """Code that retrieves and does not answer, by import path."""
+
     kind: Literal["retriever"]
     engine: str
     params: dict[str, Any] = {}
@@ -170,6 +186,8 @@ class RetrieverSystem(SystemBase):
 
 
 class HttpSystem(SystemBase):
+    """An HTTP endpoint that answers a question with JSON."""
+
     kind: Literal["http"]
     url: Concealed  # may name variables: "https://rag.example.com/answer?code=${PROD_CODE}"
     private: bool = False  # a public name may lead to a private network
@@ -187,14 +205,61 @@ class HttpSystem(SystemBase):
             raise ValueError(fault.removeprefix("headers."))
         return value
 
+    def identity(self) -> dict[str, Any]:
+        """Without the headers' values: keys rotate without a new system, and a header may hold one in clear."""
+        shown = super().identity()
+        return shown | {"headers": sorted(shown["headers"])}
+
 
 class LoggedSystem(SystemBase):
+    """The answers that the logs hold."""
+
     kind: Literal["logged"]
     max_age_days: int = Field(6, ge=0, le=3660)  # how many days before the night an answer may come from
     max_requests: int = Field(2_000, ge=1, le=10_000_000)  # sampled requests of the last 7 days that are judged
 
 
-SystemSettings = Annotated[EngineSystem | RetrieverSystem | HttpSystem | LoggedSystem, Field(discriminator="kind")]
+class SystemKind(NamedTuple):
+    """One kind of system.
+
+    Args:
+        settings: its section of `systems`, or `module:class` of it.
+        build: `module:function` that makes the system: `(name, settings, version, workspace) -> System`.
+    """
+
+    settings: type[SystemBase] | str
+    build: str
+
+    @property
+    def model(self) -> type[SystemBase]:
+        """The class of its settings."""
+        model: type[SystemBase] = member(self.settings) if isinstance(self.settings, str) else self.settings
+        return model
+
+
+_SYSTEMS = "ragbench_dagster.evaluation.systems"
+SYSTEM_KINDS: dict[str, SystemKind] = {
+    "engine": SystemKind(EngineSystem, f"{_SYSTEMS}.engine:build"),
+    "retriever": SystemKind(RetrieverSystem, f"{_SYSTEMS}.engine:build"),
+    "http": SystemKind(HttpSystem, f"{_SYSTEMS}.http:build"),
+    "logged": SystemKind(LoggedSystem, f"{_SYSTEMS}.logged:build"),
+}
+
+
+def _of_its_kind(value: Any) -> SystemBase:
+    if isinstance(value, SystemBase):
+        return value
+    kinds = ", ".join(SYSTEM_KINDS)
+    if not isinstance(value, dict) or value.get("kind") is None:
+        raise ValueError(f"kind is missing; it is one of {kinds}")
+    kind = value["kind"]
+    if not isinstance(kind, str) or kind not in SYSTEM_KINDS:
+        shown = repr(kind)[:30] if not looks_secret(str(kind)) else "this"
+        raise ValueError(f"kind: {shown} is none{near(str(kind), SYSTEM_KINDS)}; it is one of {kinds}")
+    return SYSTEM_KINDS[kind].model.model_validate(value)
+
+
+SystemSettings = Annotated[SerializeAsAny[SystemBase], PlainValidator(_of_its_kind)]
 
 
 class Concurrency(Model):

@@ -13,6 +13,7 @@ from ragbench_dagster.dataset.labels import read_corpus
 from ragbench_dagster.dataset.release import Release, load_release, resolve
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.results import Manifest
+from ragbench_dagster.settings import LoggedSystem
 from ragbench_dagster.store import Workspace, digest, read_json, read_table, write_table
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def production_week(ws: Workspace, day: str, name: str) -> LoggedWeek | None:
     from ragbench_dagster.evaluation.systems import system_settings
 
     settings = system_settings(ws, name)
-    if settings.kind != "logged":
+    if not isinstance(settings, LoggedSystem):
         return None
     release = load_release(ws, night_release(ws, day).id)
     most = min(settings.max_requests, ws.sample) if ws.sample else settings.max_requests

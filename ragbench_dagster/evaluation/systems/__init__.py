@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-from ragbench_dagster.credentials import expand_all
 from ragbench_dagster.errors import UserError
-from ragbench_dagster.evaluation.systems.system import Answer, Clock, Example, ItemError, System, full_query
-from ragbench_dagster.settings import EngineSystem, HttpSystem, LoggedSystem, RetrieverSystem, SystemSettings
+from ragbench_dagster.evaluation.systems.system import Answer, Clock, Example, ItemError, System, full_query, shown
+from ragbench_dagster.registry import member
+from ragbench_dagster.settings import SYSTEM_KINDS, EngineSystem, LoggedSystem, SystemSettings
 from ragbench_dagster.store import Workspace, digest
 
 __all__ = [
@@ -27,15 +27,6 @@ __all__ = [
 
 BM25 = "ragbench_dagster.evaluation.bm25:build"
 _LOOKED_AT = 20_000  # newest log lines that are searched for an answer
-_NOT_IN_VERSION = {
-    "timeout_s",
-    "concurrency",
-    "version",
-    "rpm",
-    "private",
-    "retry_after_s",
-    "max_requests",
-}  # they change no answer
 
 
 def default_systems(ws: Workspace, has_logged_answers: bool) -> dict[str, SystemSettings]:
@@ -111,25 +102,16 @@ def system_version(name: str, settings: SystemSettings, ws: Workspace) -> str:
     """
     if settings.version:
         return settings.version
-    shown = settings.model_dump(mode="json", exclude=_NOT_IN_VERSION)
-    if isinstance(settings, HttpSystem):
-        # Keys rotate without a new system, and a header may hold one in clear.
-        shown["headers"] = sorted(shown["headers"])
-    parts: list[Any] = [shown]
-    if isinstance(settings, EngineSystem | RetrieverSystem):
+    parts: list[Any] = [settings.identity()]
+    engine = getattr(settings, "engine", None)
+    if engine is not None:
         from ragbench_dagster import plugins
 
-        factory = plugins.load_factory(settings.engine, ws.root, f"systems.{name}.engine", _shown)
+        factory = plugins.load_factory(engine, ws.root, f"systems.{name}.engine", shown)
         parts.append(plugins.source_digest(factory, ws.root))
         if plugins.takes(factory, "workspace"):
             parts.append(plugins.file_digest(ws.corpus))
     return f"{settings.kind}-{digest(*parts, size=8)}"
-
-
-def _shown(message: str) -> str:
-    from ragbench_dagster.traffic.scrubbing.redact import redact  # loads recognisers
-
-    return redact(message, limit=200)
 
 
 def build_system(name: str, settings: SystemSettings, ws: Workspace) -> System:
@@ -138,23 +120,6 @@ def build_system(name: str, settings: SystemSettings, ws: Workspace) -> System:
     Raises:
         UserError: an import path, parameter, address or environment variable that does not hold.
     """
-    version = system_version(name, settings, ws)
-    if isinstance(settings, LoggedSystem):
-        from ragbench_dagster.evaluation.systems.logged import LoggedAnswers
-
-        return LoggedAnswers(name, settings, version, ws)
-    if isinstance(settings, HttpSystem):
-        from ragbench_dagster.evaluation.systems.http import Endpoint
-
-        return Endpoint(name, settings, version)
-    import sys
-
-    from ragbench_dagster import plugins
-    from ragbench_dagster.evaluation.systems.engine import CodeSystem
-
-    key = f"systems.{name}"
-    factory = plugins.load_factory(settings.engine, ws.root, f"{key}.engine", _shown)
-    params = expand_all(settings.params, f"{key}.params")
-    target = plugins.call_factory(factory, params, {"workspace": ws}, key, _shown)
-    module = sys.modules.get(getattr(factory, "__module__", ""))
-    return CodeSystem(name, settings, version, target, pure=getattr(module, "PURE", False) is True)
+    build = member(SYSTEM_KINDS[settings.kind].build)
+    system: System = build(name, settings, system_version(name, settings, ws), ws)
+    return system

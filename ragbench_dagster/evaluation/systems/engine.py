@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ragbench_dagster.credentials import expand_all
 from ragbench_dagster.errors import UserError
 from ragbench_dagster.evaluation.systems.answer_formats import to_answer, to_passages
-from ragbench_dagster.evaluation.systems.system import Answer, Clock, Example, ItemError, System, full_query
-from ragbench_dagster.plugins import takes
+from ragbench_dagster.evaluation.systems.system import Answer, Clock, Example, ItemError, System, full_query, shown
+from ragbench_dagster.plugins import call_factory, load_factory, takes
 from ragbench_dagster.settings import EngineSystem, RetrieverSystem
+from ragbench_dagster.store import Workspace
 
 _MAX_STUCK = 64  # threads that never came back before the system is given up
 
@@ -231,3 +234,16 @@ def _assembled(parts: list[str], last: Any) -> Any:
     if isinstance(last, list | tuple):
         return (text, last)
     raise ItemError(f"WrongShape: a stream gave a {type(last).__name__}; yield text, then passages")
+
+
+def build(name: str, settings: EngineSystem | RetrieverSystem, version: str, ws: Workspace) -> CodeSystem:
+    """The system around what its factory makes.
+
+    Raises:
+        UserError: an import path or a parameter that does not hold.
+    """
+    key = f"systems.{name}"
+    factory = load_factory(settings.engine, ws.root, f"{key}.engine", shown)
+    target = call_factory(factory, expand_all(settings.params, f"{key}.params"), {"workspace": ws}, key, shown)
+    module = sys.modules.get(getattr(factory, "__module__", ""))
+    return CodeSystem(name, settings, version, target, pure=getattr(module, "PURE", False) is True)

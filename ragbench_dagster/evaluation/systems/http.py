@@ -26,6 +26,7 @@ from ragbench_dagster.evaluation.systems.answer_formats import answer_reader, re
 from ragbench_dagster.evaluation.systems.system import Answer, Clock, Example, ItemError, System
 from ragbench_dagster.io.inputs import Undecodable, decoded
 from ragbench_dagster.settings import HttpSystem
+from ragbench_dagster.store import Workspace
 
 _ATTEMPTS = 3
 _UNREACHED, _CUT, _ELSEWHERE, _CIRCLE, _PRIVATE = 0, -1, -2, -3, -4  # in place of a status
@@ -209,3 +210,13 @@ async def _read(reply: aiohttp.ClientResponse) -> bytes:
 def _text(data: bytes) -> str:
     """The beginning of a body, where a service may say how long to wait."""
     return data[:4000].decode("utf-8", "replace")
+
+
+def build(name: str, settings: HttpSystem, version: str, ws: Workspace) -> Endpoint:
+    """The endpoint.
+
+    Raises:
+        UserError: an address, a field or an environment variable that does not hold.
+    """
+    del ws
+    return Endpoint(name, settings, version)

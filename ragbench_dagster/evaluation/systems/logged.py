@@ -96,3 +96,8 @@ def _candidate(row: dict[str, Any]) -> _Candidate | None:
         latency_ms=row["latency_ms"],
     )
     return _Candidate((row["response"] is not None, row["timestamp"], row["request_key"]), answer)
+
+
+def build(name: str, settings: LoggedSystem, version: str, ws: Workspace) -> LoggedAnswers:
+    """The logged answers; `load` reads those of a night."""
+    return LoggedAnswers(name, settings, version, ws)

@@ -44,6 +44,13 @@ class ItemError(Exception):
     """One question failed. The message is stored: a class and a short reason, never text under test."""
 
 
+def shown(message: str) -> str:
+    """What the user's own code said when it failed, fit to be shown."""
+    from ragbench_dagster.traffic.scrubbing.redact import redact  # loads recognisers
+
+    return redact(message, limit=200)
+
+
 class Clock:
     """Measures one call. A system restarts it when its own work begins, and stops it when that ends."""
 

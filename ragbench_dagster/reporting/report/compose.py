@@ -14,6 +14,7 @@ from ragbench_dagster.reporting.report import cases, judges, standings
 from ragbench_dagster.reporting.report.charts import Point, trend_svg
 from ragbench_dagster.reporting.report.page_data import Card, Chart, Gate, NightView, Table
 from ragbench_dagster.reporting.report.sanitise import flat, number, percent
+from ragbench_dagster.reporting.report.section import SECTIONS
 from ragbench_dagster.results import GateDecision, GateRow, Manifest
 from ragbench_dagster.store import Workspace, read_json
 
@@ -75,6 +76,7 @@ def night_view(ws: Workspace, day: str) -> NightView:
         cases=cases.worst_cases(night) if table is not None else cases.Cases([], 0),
         conditions=_conditions(manifest),
         command=f"ragbench run --date {day} --sample {ws.sample}" if ws.sample else f"ragbench reproduce {day}",
+        tables={name: section.table(night) for name, section in SECTIONS.items() if section.table is not None},
     )
 
 

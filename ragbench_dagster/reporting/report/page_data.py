@@ -264,3 +264,4 @@ class NightView:
     cases: Cases
     conditions: list[tuple[str, str]]
     command: str
+    tables: dict[str, Table] = field(default_factory=dict)  # of plain sections

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from ragbench_dagster.reporting.report import sanitise
+from ragbench_dagster.reporting.report.page_data import NightView
+from ragbench_dagster.reporting.report.section import SECTIONS
 from ragbench_dagster.reporting.report.standings import coverage_words
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -37,7 +40,17 @@ def environment() -> Environment:
     env.globals["number"] = sanitise.number
     env.globals["coverage_words"] = coverage_words
     env.globals["x"] = scale
+    env.globals["sections"] = SECTIONS
+    env.globals["drawn"] = drawn
     return env
+
+
+def drawn(name: str, night: NightView) -> Markup:
+    """The section `name` of the page, as its macro draws it."""
+    section = SECTIONS[name]
+    macro = getattr(environment().get_template(section.template).module, section.macro)
+    html: Markup = macro(night, name) if section.macro == "plain" else macro(night)
+    return html
 
 
 def scale(value: float, low: float, high: float, width: float = 120) -> str:

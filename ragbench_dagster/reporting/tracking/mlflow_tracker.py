@@ -63,12 +63,13 @@ def track_mlflow(ws: Workspace, record: Record) -> dict[str, Any]:
         raise _unusable(fault) from None
 
 
-def remove_mlflow(ws: Workspace, identity: dict[str, str]) -> str:
+def remove_mlflow(ws: Workspace, identity: dict[str, str], day: str = "") -> str:
     """Remove a night's runs, with their files where MLflow keeps them in SQLite here; one line on what was done.
 
     Raises:
         UserError: as `track_mlflow`.
     """
+    del day
     uri = tracking_uri(ws)
     if uri.startswith("sqlite:///") and not Path(uri.removeprefix("sqlite:///")).exists():
         return ""
