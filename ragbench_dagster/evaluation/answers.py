@@ -299,10 +299,10 @@ def answer_release(
     write_extra(
         folder, "responses", [(k, _tables(asked_again, answers, k)[0]) for k in range(1, asks) if heavy], metadata
     )
-    write_table(paths[0], responses, metadata)
     write_table(paths[1], timings)
     if system.calls:
         write_json(folder / "attempts.json", asking.attempts().as_dict())
+    write_table(paths[0], responses, metadata)  # last: its inputs say that all the others are there
     return AnswerRun(responses, timings, asking.calls, system.version)
 
 

@@ -8,6 +8,8 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from ragbench_dagster.evaluation.answers import answer_release
 from ragbench_dagster.store import Workspace, read_json
 from tests.support.small_nights import answers, release, workspace
@@ -71,6 +73,26 @@ def test_an_outage_in_the_middle_is_one_run_of_errors_and_mended(tmp_path: Path)
     assert run.calls == 76
     assert answer_release(ws, DAY, "mine", release(*[f"question {i}" for i in range(60)])).calls == 0
     assert facts(ws) == found
+
+
+def test_a_run_that_ends_after_any_of_its_files_is_made_whole_by_the_next(tmp_path: Path, monkeypatch) -> None:
+    """kill -9 after the answers' table left a night without the facts of its calls, for good."""
+    whole = release("question 1", "question 2")
+    for number, name in enumerate(("timings.parquet", "attempts.json", "responses.parquet")):
+        (tmp_path / str(number)).mkdir()
+        ws = make(tmp_path / str(number))
+
+        def moved(source, target, name=name, move=os.replace, **more):
+            move(source, target, **more)
+            if Path(target).name == name:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "replace", moved)
+            with pytest.raises(KeyboardInterrupt):
+                answer_release(ws, DAY, "mine", whole)
+        assert answer_release(ws, DAY, "mine", whole).calls == 0
+        assert facts(ws)["asked"] == 2
 
 
 def test_questions_are_asked_in_an_order_that_has_nothing_to_do_with_their_own(tmp_path: Path) -> None:

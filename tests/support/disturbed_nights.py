@@ -7,7 +7,10 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from tests.support.fake_provider import Act, FakeProvider, Seen
+from tests.support.night_forks import Forks
 
 SETTINGS = """\
 traffic: {{start: 2026-11-18, sample: {{rate: 1.0}}}}
@@ -25,6 +28,8 @@ ASKED = ["How long is the trial?", "Where do I rotate a token?", "Can a hook be 
 NIGHT = 3  # exit code of a calm one: a gate without thresholds is inconclusive
 DAY = "2026-11-20"
 WORKERS = 4  # calls in flight at most
+# A release that was cut from half a file stays (design rule 3), and so do verdicts that were paid and alerts.
+KEPT = ("store/releases/", "ledger ", "store/alerts")
 
 
 def provider() -> FakeProvider:
@@ -84,3 +89,27 @@ def differences(root: Path, calm: dict[str, str], but: tuple[str, ...] = ()) -> 
 def paid(judge: FakeProvider, root: Path) -> Counter[str]:
     """{prompt: how often the judge was asked} by this workspace."""
     return Counter(seen.prompt for seen in judge.attempts[f"Bearer {root.parent.name}"])
+
+
+@pytest.fixture(scope="module")
+def judge():
+    with provider() as judge:
+        yield judge
+
+
+@pytest.fixture(scope="module")
+def forks():
+    forks = Forks()
+    yield forks
+    forks.close()
+
+
+@pytest.fixture(scope="module")
+def calm(forks, judge, tmp_path_factory):
+    """(what an undisturbed night leaves, what it paid)"""
+    root = make(tmp_path_factory.mktemp("calm") / "ws", judge.base)
+    code, said = forks.run(root)
+    assert code == NIGHT, said
+    asked = paid(judge, root)
+    assert set(asked.values()) == {1}
+    return outcome(root), asked

@@ -103,7 +103,8 @@ def _command(asked: dict, modules: Path) -> None:
         disturb = asked["disturb"]
         _steady_latency()
         if "kill" in disturb:
-            _kill_where_not_yet(Path(asked["root"]), **disturb)
+            given = {name: disturb[name] for name in ("kill", "seen", "only") if name in disturb}
+            _kill_where_not_yet(Path(asked["root"]), **given)
         if "log" in disturb:
             _change_log(Path(disturb["log"]), disturb["opening"], disturb["data"])
         if "clock" in disturb:
@@ -121,6 +122,7 @@ def _command(asked: dict, modules: Path) -> None:
         import traceback
 
         traceback.print_exc()
+        code = 70
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -139,7 +141,7 @@ def _steady_latency() -> None:
 def _kill_where_not_yet(root: Path, kill: int, seen: str, only: list[str] | None = None) -> None:
     """Send signal `kill` to this process after a file of the store is put in place, once a process; 0 only lists them.
 
-    The file `seen` holds the places that had their turn; `only`: these file names.
+    The file `seen` holds the places that had their turn; `only`: places that end so.
     """
     sent: list[str] = []
 
@@ -149,7 +151,7 @@ def _kill_where_not_yet(root: Path, kill: int, seen: str, only: list[str] | None
             place = str(target).removeprefix(str(root))
             had = Path(seen).read_text().splitlines() if os.path.exists(seen) else []
             wanted = place.startswith("/store/") and "/cache/" not in place
-            if wanted and place not in had and not sent and (only is None or Path(place).name in only):
+            if wanted and place not in had and not sent and (only is None or place.endswith(tuple(only))):
                 sent.extend([place] if kill else [])
                 with open(seen, "a") as file:
                     file.write(place + "\n")
