@@ -44,6 +44,7 @@ class Week:
             rows += [{**self._row(day, 3000, right=True), "follow_up": True}]
             rows.sort(key=lambda row: row["request_key"])
             write_table(self.maker.ws.traffic(day.isoformat()) / "scrubbed.parquet", rows_table(rows, SCRUBBED))
+            write_json(self.maker.ws.traffic(day.isoformat()) / "privacy.json", {"left_over": {}, "rows": len(rows)})
         self.ws = Workspace(root, parse_settings(SETTINGS.format(most=most)))
 
     def _row(self, day, number, right):

@@ -110,7 +110,8 @@ def test_change_equals_the_independent_implementation(table, several):
     found = request_change(a, b, w, c, heavy if several else None, 5)
     assert (found.value, found.variance, found.n) == pytest.approx((value, variance, n), abs=1e-9, rel=1e-9)
     assert found.interval == pytest.approx(interval, abs=1e-8)
-    assert found.p_loss == pytest.approx(p, abs=1e-9)
+    if variance > 1e-12:  # else the last bit of a float decides between no change and a sure one
+        assert found.p_loss == pytest.approx(p, abs=1e-9)
 
 
 @needs_reference
