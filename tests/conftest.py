@@ -5,6 +5,11 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A machine under load is slow; that is no property of the code. A test's own `settings` still count.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 # A suite that a shell starts in the background ignores signals, and hands that on to every process it starts.
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
