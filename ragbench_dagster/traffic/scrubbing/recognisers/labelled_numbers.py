@@ -110,7 +110,7 @@ def labelled_numbers(facts: Facts) -> Iterator[Span]:
         for match in _ACRONYM.finditer(text, begin, end):
             if any(import_module(f"stdnum.{name}").is_valid(match["v"]) for name in _CHECKED[match["a"]]):
                 yield Span(match.start("v"), match.end("v"), "NATIONAL_ID", evidence=Evidence.ANNOUNCED)
-    if not facts.skip or any(stem in folded for stem in _PLATE_STEMS):
+    if facts.holds(_PLATE_STEMS):
         for match in _PLATE.finditer(text):
             if any(ch.isdigit() for ch in match["v"]):
                 yield Span(match.start("v"), match.end("v"), "VEHICLE_ID", evidence=Evidence.ANNOUNCED)
